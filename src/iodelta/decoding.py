@@ -39,7 +39,7 @@ def decoder(kind: type[_T]) -> msgspec.json.Decoder[_T]: ...
 @overload
 def decoder(kind: UnionType) -> msgspec.json.Decoder[Any]: ...
 def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    """What reads JSON as a ``kind``; made once."""
+    """Return what reads JSON as a ``kind``; made once."""
     with _building:
         return _built(kind)
 

@@ -32,7 +32,7 @@ class IodeltaError(Exception):
 
     @property
     def sentence(self) -> str:
-        """The message in one line, for a text that it becomes a part of."""
+        """Return the message in one line, for a text that it becomes a part of."""
         return "; ".join(" ".join(line.split()) for line in str(self).split("\n  ", 1))
 
 
@@ -49,7 +49,7 @@ def needs_extra(extra: str, use: str) -> Iterator[None]:
 
 
 def pasted(path: object) -> str:
-    """A path as a word of a shell's command line, for a command that the reader is to paste."""
+    """Return a path as a word of a shell's command line, for a command that the reader is to paste."""
     text = str(path)
     is_option = text.startswith("-") and text != "-"  # which is standard input
     return shlex.quote(f"./{text}" if is_option else text)

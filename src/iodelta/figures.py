@@ -9,5 +9,5 @@ def two_digits(value: float) -> str:
 
 
 def share(value: float) -> str:
-    """A part of one as a percentage of two digits: ``2.5 %`` of 0.025, ``1,200 %`` of 12."""
+    """Return a part of one as a percentage of two digits: ``2.5 %`` of 0.025, ``1,200 %`` of 12."""
     return f"{two_digits(100 * value)} %"

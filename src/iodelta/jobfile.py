@@ -253,7 +253,7 @@ def canonical(name: str) -> str:
 
 
 def owned(name: str) -> Owned | None:
-    """Why iodelta sets the fio option ``name`` itself; None for a workload's own option.
+    """Return why iodelta sets the fio option ``name`` itself; None for a workload's own option.
 
     fio accepts unambiguous beginnings of its option names on the command line (``--exec_prer=``, measured with 3.33),
     so a beginning of a guarded name (owned, running commands, or judged by its value) is answered like a name that is
@@ -273,7 +273,7 @@ def owned(name: str) -> Owned | None:
 
 
 def runs_command(name: str, value: str | None) -> str | None:
-    """Which command or foreign code fio would run for this option, or which file it would make, or None."""
+    """Return which command or foreign code fio would run for this option, or which file it would make, or None."""
     first = canonical(name)
     if first in _COMMANDS:
         return f"{name} runs the command {value or ''!r}"
@@ -327,7 +327,7 @@ def parse_job_file(
     read: Callable[[str], str] | None = None,
     allow_commands: bool = False,
 ) -> tuple[Section, ...]:
-    """The jobs of a native fio job file, with the syntax of fio 3.33's ``__parse_jobs_ini`` (``init.c``).
+    """Return the jobs of a native fio job file, with the syntax of fio 3.33's ``__parse_jobs_ini`` (``init.c``).
 
     ``environ`` replaces ``${NAME}`` (unset: empty, as fio does); ``read`` returns the text of an included file and
     raises OSError. Options that run commands are refused unless ``allow_commands``. Raises RequestError with file and

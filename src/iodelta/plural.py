@@ -11,7 +11,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def listed(names: Sequence[str], most: int, separator: str = ", ") -> str:
-    """The first ``most`` of ``names``, and how many more there are: ``a, b and 3 more``."""
+    """Return the first ``most`` of ``names``, and how many more there are: ``a, b and 3 more``."""
     shown = separator.join(names[:most])
     if len(names) <= most:
         return shown

@@ -36,30 +36,30 @@ class Quantity(msgspec.Struct, frozen=True):
 
     @classmethod
     def exact(cls, value: float, unit: str) -> Quantity:
-        """A number known as finely as it is printed; unknown where it is not finite."""
+        """Return a number known as finely as it is printed; unknown where it is not finite."""
         return cls.around(value, 0.0, 0.0, unit)
 
     @classmethod
     def around(cls, value: float, below: float, above: float, unit: str) -> Quantity:
-        """A printed number that may be so much lower or higher; unknown where it is not finite."""
+        """Return a printed number that may be so much lower or higher; unknown where it is not finite."""
         if math.isfinite(value):
             return cls(value, value - below, value + above, unit)
         return unknown(unit)
 
     def overlaps(self, other: Quantity) -> bool:
-        """Whether both may be the same number. Raises ValueError when the units differ."""
+        """Return whether both may be the same number. Raises ValueError when the units differ."""
         if self.unit != other.unit:
             raise ValueError(f"cannot compare {self.unit} with {other.unit}")
         return self.low <= other.high and other.low <= self.high
 
 
 def unknown(unit: str) -> Quantity:
-    """A number that the source does not give: nan, anywhere from 0 up."""
+    """Return a number that the source does not give: nan, anywhere from 0 up."""
     return Quantity(math.nan, 0.0, math.inf, unit)
 
 
 def total(parts: Sequence[Quantity]) -> Quantity:
-    """The sum of one or more quantities of one unit; its interval is the sum of theirs."""
+    """Return the sum of one or more quantities of one unit; its interval is the sum of theirs."""
     return Quantity(
         sum(part.value for part in parts),
         sum(part.low for part in parts),
@@ -93,7 +93,7 @@ def bin_edges(index: int) -> tuple[int, int]:
 
 
 def bin_index(value: int) -> int:
-    """The fio latency bin that holds ``value`` ns; longer than 17 s is the cap bin (``plat_val_to_idx``)."""
+    """Return the fio latency bin that holds ``value`` ns; longer than 17 s is the cap bin (``plat_val_to_idx``)."""
     top = value.bit_length() - 1
     if top <= 6:
         return value
@@ -130,7 +130,7 @@ class Histogram(msgspec.Struct, frozen=True, dict=True):
 
     @classmethod
     def merged(cls, parts: Iterable[Histogram]) -> Histogram:
-        """The histogram of all samples of ``parts`` together (exact)."""
+        """Return the histogram of all samples of ``parts`` together (exact)."""
         total: dict[int, int] = {}
         for part in parts:
             for index, count in zip(part.indexes, part.counts, strict=True):
@@ -150,7 +150,7 @@ class Histogram(msgspec.Struct, frozen=True, dict=True):
         return list(accumulate(self.counts))
 
     def quantile(self, p: float) -> float:
-        """The ``p`` quantile (0 < p < 1) in ns, interpolated linearly inside its bin; nan when empty.
+        """Return the ``p`` quantile (0 < p < 1) in ns, interpolated linearly inside its bin; nan when empty.
 
         The cumulative count is taken as reaching ``p * total``; a bin's samples are spread evenly over
         ``[low, high)``. Measured error against the exact sample quantile at 200 000 samples: 0.03 % at p50.
@@ -164,11 +164,12 @@ class Histogram(msgspec.Struct, frozen=True, dict=True):
         return high - (high - low) * (self._reached[at] - rank) / self.counts[at]
 
     def place(self, p: float) -> int:
-        """The place in ``indexes`` of the bin that holds the ``p`` quantile; their number when it is empty."""
+        """Return the place in ``indexes`` of the bin that holds the ``p`` quantile; their number when it is empty."""
         return bisect_left(self._reached, p * self.total)
 
     def coarse(self, points: Iterable[float]) -> Histogram:
-        """The same samples in as few bins as leave ``total`` and the quantiles at ``points`` (0..1) what they are.
+        """Return the same samples in as few bins as leave ``total`` and the quantiles at ``points`` (0..1) what they
+        are.
 
         The bin of each of these quantiles stays by itself; those between two of them become one, named by its last.
         """
@@ -183,7 +184,7 @@ class Histogram(msgspec.Struct, frozen=True, dict=True):
         )
 
     def mean(self) -> float:
-        """The mean in ns from bin centres (within 0.8 %, typically 0.01 %); nan when empty."""
+        """Return the mean in ns from bin centres (within 0.8 %, typically 0.01 %); nan when empty."""
         if not self.total:
             return float("nan")
         centres = (sum(bin_edges(index)) / 2 for index in self.indexes)
@@ -205,7 +206,7 @@ class Latency(msgspec.Struct, frozen=True):
     """Counts by latency bin; None where the source has none."""
 
     def quantile(self, p: float) -> float:
-        """The ``p`` quantile (0..1) in ns: interpolated where the histogram was kept, else as printed, else nan."""
+        """Return the ``p`` quantile (0..1) in ns: interpolated where the histogram was kept, else as printed, else nan."""
         if self.histogram is not None and self.histogram.total:
             return self.histogram.quantile(p)
         for percent, quantity in self.percentiles.items():
@@ -233,7 +234,7 @@ class Direction(msgspec.Struct, frozen=True):
     dropped: int = 0
 
     def latencies(self) -> dict[str, Latency]:
-        """The latencies that the source has, by name: ``lat``, ``clat``, ``slat``."""
+        """Return the latencies that the source has, by name: ``lat``, ``clat``, ``slat``."""
         named = {"lat": self.lat, "clat": self.clat, "slat": self.slat}
         return {name: latency for name, latency in named.items() if latency is not None}
 
@@ -296,5 +297,5 @@ class Trial(msgspec.Struct, frozen=True):
     source: Place = Place("")
 
     def direction(self, kind: Kind) -> Direction | None:
-        """The direction ``kind``, or None when the trial did none of it."""
+        """Return the direction ``kind``, or None when the trial did none of it."""
         return next((d for d in self.directions if d.kind == kind), None)

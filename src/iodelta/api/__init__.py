@@ -78,7 +78,9 @@ RENAMED: dict[str, str] = {}
 
 
 def found(name: str, level: int) -> object:
-    """What a name stands for; a deprecation is shown ``level`` callers up. Raises AttributeError, as Python wants it."""
+    """Return what a name stands for; a deprecation is shown ``level`` callers up. Raises AttributeError, as Python
+    wants it.
+    """
     import importlib
     import warnings
 

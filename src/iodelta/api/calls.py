@@ -23,7 +23,7 @@ Path_ = str | os.PathLike[str]
 
 
 def open(path: Path_) -> Experiment:
-    """The folder that ``iodelta run`` made, or a bundle of one, judged again from its raw data.
+    """Return the folder that ``iodelta run`` made, or a bundle of one, judged again from its raw data.
 
     Raises RequestError where there is none, MeasureError for a damaged one.
     """
@@ -73,7 +73,8 @@ def compare(
 
 
 def audit(*paths: Path_, claims: str = "", pattern: str | None = None) -> Audit:
-    """What is impossible, inconsistent or unsafe in results, as ``iodelta audit``. ``claims`` are sentences about them.
+    """Return what is impossible, inconsistent or unsafe in results, as ``iodelta audit``. ``claims`` are sentences
+    about them.
 
     Raises RequestError, MeasureError.
     """
@@ -85,7 +86,7 @@ def audit(*paths: Path_, claims: str = "", pattern: str | None = None) -> Audit:
 
 
 def read(*paths: Path_, pattern: str | None = None) -> polars.DataFrame:
-    """What ``iodelta show`` reads, a row for each run and direction, with the columns of ``show --format csv``.
+    """Return what ``iodelta show`` reads, a row for each run and direction, with the columns of ``show --format csv``.
 
     Raises RequestError for a path that is not there, and where nothing could be read, with the reasons.
     """
@@ -111,7 +112,8 @@ def read(*paths: Path_, pattern: str | None = None) -> polars.DataFrame:
 def open_history(
     place: Path_ = "iodelta-history", *, log: Path_ | None = None, token: str = ""
 ) -> History:
-    """A history: a directory, or ``postgresql://USER@HOST/DATABASE`` with its ``log``. It is made where there is none.
+    """Return a history: a directory, or ``postgresql://USER@HOST/DATABASE`` with its ``log``. It is made where there
+    is none.
 
     Or the address of ``iodelta serve --history``, with a ``token`` of it (default: the variable ``IODELTA_TOKEN``).
     Raises RequestError where the extra ``history`` is missing, MeasureError where the database does not answer.
@@ -122,14 +124,15 @@ def open_history(
 
 
 def open_fleet(inventory: Path_ = "fleet.toml") -> Fleet:
-    """The hosts that an inventory names. Raises RequestError for one that cannot be read."""
+    """Return the hosts that an inventory names. Raises RequestError for one that cannot be read."""
     from iodelta.api.fleets import Fleet
 
     return Fleet(inventory)
 
 
 def agreement(*folders: Path_) -> Agreement:
-    """What hosts that measured one plan say together, as ``iodelta fleet report``: folders of hosts, or fleet folders.
+    """Return what hosts that measured one plan say together, as ``iodelta fleet report``: folders of hosts, or fleet
+    folders.
 
     Raises RequestError, MeasureError.
     """

@@ -19,7 +19,7 @@ Say = Callable[[str], None]
 
 
 def nights(alert: Alert, store: Store) -> tuple[Measured, Measured]:
-    """The last good and the first bad night of an alert. Raises RequestError where it has none, MeasureError."""
+    """Return the last good and the first bad night of an alert. Raises RequestError where it has none, MeasureError."""
     from iodelta.history.confirm import measured_in
 
     check(alert)
@@ -49,7 +49,7 @@ def folder_of(alert: Alert, written: Log) -> Path:
 
 
 def confirmations(written: Log) -> Path:
-    """The directory of a history's confirmations."""
+    """Return the directory of a history's confirmations."""
     return written.path.absolute().parent / "confirmations"
 
 
@@ -70,7 +70,7 @@ def check(alert: Alert) -> None:
 
 
 def _unfinished(alert: Alert, written: Log) -> Path | None:
-    """The folder of a confirmation that was cut short."""
+    """Return the folder of a confirmation that was cut short."""
     from iodelta.history.log import Confirmed, Confirming
 
     entries = written.entries()[0]
@@ -121,7 +121,7 @@ def variants(
 
 
 def is_built(night: Measured) -> bool:
-    """Whether the build of a night is there, or there is none to be made."""
+    """Return whether the build of a night is there, or there is none to be made."""
     from iodelta.history.points import BUILT
 
     kept = night.experiment.subject.labels.get(BUILT, "")
@@ -129,7 +129,7 @@ def is_built(night: Measured) -> bool:
 
 
 def _build(night: Measured, put: Sequence[str], place: Path, say: Say) -> str:
-    """The place of a night's build, which is built again if it is gone."""
+    """Return the place of a night's build, which is built again if it is gone."""
     from iodelta.history.builds import kept_build
     from iodelta.history.points import BUILT
     from iodelta.lab.signals import stop_on_signals

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def agreed(paths: Sequence[str]) -> FleetAccount:
-    """What the hosts in these folders say together. Raises RequestError, MeasureError."""
+    """Return what the hosts in these folders say together. Raises RequestError, MeasureError."""
     from iodelta.fleet.measured import hosts_in
     from iodelta.study.fleet import fleet_account
 
@@ -37,7 +37,7 @@ class Agreement(Told):
 
     @property
     def rows(self) -> tuple[FleetRow, ...]:
-        """One for each cell, variant and metric: its word, every host, and what they say together."""
+        """Return one for each cell, variant and metric: its word, every host, and what they say together."""
         return self._account.rows
 
     @property
@@ -66,7 +66,7 @@ class FleetRun:
         return self.status.exit_code
 
     def agreement(self) -> Agreement:
-        """What the hosts that were measured say together. Raises RequestError where none was."""
+        """Return what the hosts that were measured say together. Raises RequestError where none was."""
         return Agreement(agreed([str(self.path)]))
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class Fleet:
         self.hosts()
 
     def hosts(self, expression: str = "") -> tuple[FleetHost, ...]:
-        """Those that an expression names, as ``--hosts`` does; all without one. Raises RequestError."""
+        """Return those that an expression names, as ``--hosts`` does; all without one. Raises RequestError."""
         return chosen_of(self._inventory, expression or None)
 
     def run(

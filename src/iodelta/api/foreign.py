@@ -42,7 +42,7 @@ def compared(
     stdin: BinaryIO | None = None,
     pattern: str | None = None,
 ) -> tuple[Comparison, list[Layout]]:
-    """The sides of ``paths``, and what was read of each. Raises RequestError, MeasureError."""
+    """Return the sides of ``paths``, and what was read of each. Raises RequestError, MeasureError."""
     from iodelta.study.changed import refuse_changed
     from iodelta.study.comparison import compare
     from iodelta.study.paths import read_one
@@ -61,7 +61,7 @@ def compared(
 
 
 def _environments(paths: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What was recorded of the machine, by the side's name, for those of our own making."""
+    """Return what was recorded of the machine, by the side's name, for those of our own making."""
     from iodelta.bundle.packed import is_own
     from iodelta.study.sides import short_names
 
@@ -89,7 +89,9 @@ def audited(
     stdin: BinaryIO | None = None,
     pattern: str | None = None,
 ) -> Audited:
-    """What rules, claims and sentences come to in ``paths``; ``-`` is ``stdin``. Raises RequestError, MeasureError."""
+    """Return what rules, claims and sentences come to in ``paths``; ``-`` is ``stdin``. Raises RequestError,
+    MeasureError.
+    """
     from iodelta.audit.claims import check_claims
     from iodelta.bundle.packed import is_own
     from iodelta.study.audited import audited as together
@@ -150,13 +152,13 @@ def _sentences(claims: str) -> str:
 def _without_statements(
     refusals: Sequence[Refusal], statements: Sequence[Finding]
 ) -> list[Refusal]:
-    """The refusals of files whose sentences were not checked: a text that was is not refused too."""
+    """Return the refusals of files whose sentences were not checked: a text that was is not refused too."""
     texts = {finding.place.rpartition(":")[0] for finding in statements}
     return [refusal for refusal in refusals if refusal.place.file not in texts]
 
 
 def _prose(path: str, data: bytes) -> str | None:
-    """A file of words, or None for folders, archives, JSON and what is too large."""
+    """Return a file of words, or None for folders, archives, JSON and what is too large."""
     if path != "-":
         try:
             if not Path(path).is_file() or Path(path).stat().st_size > PROSE:

@@ -28,7 +28,7 @@ class History(Protocol):
     def series(
         self, *, machine: str = "", cell: str = "", variant: str = "", metric: str = ""
     ) -> list[Series]:
-        """The series with these words; an empty word is any."""
+        """Return the series with these words; an empty word is any."""
         ...
 
     def scan(self) -> Sequence[Candidate]:
@@ -89,7 +89,7 @@ class StoredHistory:
 
 
 def opened(place: str, log: Path | None = None, token: str = "") -> History:
-    """The history at a place. Raises RequestError."""
+    """Return the history at a place. Raises RequestError."""
     from iodelta.api.remote import ServedHistory, is_served
 
     if is_served(place):
@@ -109,12 +109,12 @@ def opened(place: str, log: Path | None = None, token: str = "") -> History:
 
 
 def is_url(place: str) -> bool:
-    """Whether the history is on a server."""
+    """Return whether the history is on a server."""
     return "://" in place
 
 
 def log_of(place: str, log: Path | None) -> Log:
-    """The log of a history. Raises RequestError where a server is named without one."""
+    """Return the log of a history. Raises RequestError where a server is named without one."""
     from iodelta.history.log import Log
 
     if log is None and is_url(place):
@@ -134,7 +134,7 @@ def store_class() -> type[Store]:
 
 
 def store_of(place: str, kind: type[Store]) -> Store:
-    """The database at a place. Raises RequestError for a URL of another kind."""
+    """Return the database at a place. Raises RequestError for a URL of another kind."""
     if not is_url(place):
         from iodelta.history.store import url_of
 

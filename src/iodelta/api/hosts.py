@@ -52,7 +52,7 @@ def silent(text: str) -> None:
 
 
 def chosen_of(inventory: Path, expression: str | None) -> tuple[FleetHost, ...]:
-    """The hosts of an inventory that an expression names. Raises RequestError."""
+    """Return the hosts of an inventory that an expression names. Raises RequestError."""
     from iodelta.fleet.choice import chosen
     from iodelta.fleet.entry import ALL
     from iodelta.fleet.inventory import load

@@ -45,7 +45,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def anew(self) -> bool:
-        """Whether an option is given that only a new experiment can have."""
+        """Return whether an option is given that only a new experiment can have."""
         given = {name for name, value in self.given.items() if value not in (None, "")}
         return bool(given - {"budget"} or self.machines) or self.leave_out
 

@@ -32,7 +32,7 @@ class Looked:
 
     @property
     def answer(self) -> PlanAnswer:
-        """The plan as a document."""
+        """Return the plan as a document."""
         return plan_answer(self.plan, self.seen, self.refused, calibrations=self.known)
 
 
@@ -45,7 +45,9 @@ def looked(
     commands: bool = False,
     say: Say = nobody,
 ) -> Looked:
-    """The plan for what can run on all the machines; ``say`` hears which variants are left out. Raises RequestError."""
+    """Return the plan for what can run on all the machines; ``say`` hears which variants are left out. Raises
+    RequestError.
+    """
     if leave_out and not experiment.boots:
         unset: dict[str, str] = {}
         for machine in machines:
@@ -80,7 +82,7 @@ def looked(
 def _calibrated(
     machine: Machine, survey: Survey, experiment: Experiment
 ) -> tuple[str, ...]:
-    """What calibrations of these workloads here found, a sentence each."""
+    """Return what calibrations of these workloads here found, a sentence each."""
     if not (state_directory() / CALIBRATION).exists():
         return ()
     from iodelta.lab.calibration import calibrations_for
@@ -95,7 +97,7 @@ def _calibrated(
 def _left_out(
     experiment: Experiment, unavailable: dict[str, str], say: Say
 ) -> Experiment:
-    """The experiment without the variants that cannot run here, each named."""
+    """Return the experiment without the variants that cannot run here, each named."""
     for variant, reason in unavailable.items():
         say(inert(f"left out: {variant}: {reason}"))
     if not unavailable:

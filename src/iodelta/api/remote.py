@@ -37,7 +37,7 @@ class _Problem(msgspec.Struct):
 
 
 def is_served(place: str) -> bool:
-    """Whether a place is the address of a server of ``iodelta serve``."""
+    """Return whether a place is the address of a server of ``iodelta serve``."""
     return urlsplit(place).scheme in SCHEMES
 
 
@@ -82,7 +82,9 @@ class ServedHistory:
         self.close()
 
     def _add(self, path: str | Path) -> NightAdded:
-        """A folder travels as a bundle that keeps the names of its machine: they are what makes it part of a series."""
+        """Return a folder travels as a bundle that keeps the names of its machine: they are what makes it part of a
+        series.
+        """
         from iodelta.bundle.packed import is_bundle
         from iodelta.bundle.packing import pack
         from iodelta.history.answers import NightAdded

@@ -36,7 +36,7 @@ HEIGHT = 480
 
 
 def framed(page: str) -> str:
-    """A page in a frame: its style and its names touch nothing else in the notebook."""
+    """Return a page in a frame: its style and its names touch nothing else in the notebook."""
     source = html.escape(page, quote=True)
     style = f"width:100%;height:{HEIGHT}px;border:1px solid #ccc"
     return f'<iframe srcdoc="{source}" sandbox="allow-scripts" style="{style}" title="iodelta"></iframe>'
@@ -59,7 +59,7 @@ def with_pictures(page: str, charts: Charts) -> str:
 
 
 def frame_of(result: Result) -> polars.DataFrame:
-    """The rows of a result, with the columns of ``--format csv``."""
+    """Return the rows of a result, with the columns of ``--format csv``."""
     with needs_extra("frames", "a data frame"):
         import polars
 
@@ -78,21 +78,22 @@ class Told:
 
     @property
     def answer(self) -> str:
-        """The answer in a sentence or two, no stronger than the verdicts."""
+        """Return the answer in a sentence or two, no stronger than the verdicts."""
         return story_of(self._result).answer
 
     @property
     def exit_code(self) -> int:
-        """What the command would exit with: 0 nothing worse, 1 worse, 3 inconclusive, 4 nothing measured."""
+        """Return what the command would exit with: 0 nothing worse, 1 worse, 3 inconclusive, 4 nothing measured."""
         code: int = getattr(self._result, "exit_code")  # noqa: B009 (every result with a class here has one)
         return code
 
     def table(self) -> polars.DataFrame:
-        """A row for each cell, variant and metric, with the columns of ``--format csv``."""
+        """Return a row for each cell, variant and metric, with the columns of ``--format csv``."""
         return frame_of(self._result)
 
     def report(self, format: str = "markdown") -> str:
-        """The report in a format of the command line: markdown, mail, csv, json, html, junit, ktap, github or bmf.
+        """Return the report in a format of the command line: markdown, mail, csv, json, html, junit, ktap, github or
+        bmf.
 
         Raises RequestError for another one, and for a format that this result has not.
         """
@@ -125,7 +126,9 @@ class Told:
         return pandas.DataFrame(self.table().to_dict(as_series=False))
 
     def _repr_html_(self) -> str:
-        """The report's own page, its charts as pictures: a notebook would store the script that draws them each time."""
+        """Return the report's own page, its charts as pictures: a notebook would store the script that draws them each
+        time.
+        """
         from iodelta.report.formats.html.result import html_of
 
         page = html_of(self._result, (), self._detail()).decode()
@@ -159,7 +162,7 @@ class Experiment(Told):
 
     @property
     def question(self) -> str:
-        """What the experiment asks."""
+        """Return what the experiment asks."""
         return self._account.plan.experiment.question
 
     @property
@@ -169,18 +172,18 @@ class Experiment(Told):
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """One for each cell, variant and metric."""
+        """Return one for each cell, variant and metric."""
         return self._account.judgement.verdicts
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What makes numbers of it untrustworthy."""
+        """Return what makes numbers of it untrustworthy."""
         from iodelta.report.stories.statements import all_findings
 
         return tuple(all_findings(self._account))
 
     def trials(self) -> polars.DataFrame:
-        """A row for each trial and direction, as in ``trials.parquet``: latencies in ns, sizes in bytes."""
+        """Return a row for each trial and direction, as in ``trials.parquet``: latencies in ns, sizes in bytes."""
         from iodelta.report.derived import frame_of as of_trials
 
         return of_trials(self._trials())
@@ -248,12 +251,12 @@ class Comparison(Told):
 
     @property
     def compared(self) -> tuple[Compared, ...]:
-        """One for each cell, metric and variant, with its word and why."""
+        """Return one for each cell, metric and variant, with its word and why."""
         return self._compares.compared
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What makes numbers of it untrustworthy."""
+        """Return what makes numbers of it untrustworthy."""
         return self._compares.findings
 
     def _charts(self) -> Charts:

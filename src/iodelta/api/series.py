@@ -21,7 +21,7 @@ class Series:
 
     @property
     def line(self) -> Line:
-        """The series as the database has it."""
+        """Return the series as the database has it."""
         return self._line
 
     @property
@@ -41,15 +41,15 @@ class Series:
         return self._line.key.metric
 
     def points(self) -> polars.DataFrame:
-        """A row for each night, oldest first, with the columns of ``iodelta history export``."""
+        """Return a row for each night, oldest first, with the columns of ``iodelta history export``."""
         from iodelta.history.exchange import frame
 
         table: polars.DataFrame = frame([self._line])
         return table
 
     def _repr_html_(self) -> str:
-        """The page of ``iodelta history show --format html``: nights with intervals, and steps. A series alone does
-        not know how its epochs differ."""
+        """Return the page of ``iodelta history show --format html``: nights with intervals, and steps. A series alone
+        does not know how its epochs differ."""
         from iodelta.api.results import framed, with_pictures
         from iodelta.history.commits import Order
         from iodelta.history.courses import courses_of
@@ -71,7 +71,7 @@ class Series:
 
 
 def chosen(lines: Iterable[Line], wanted: Mapping[str, str]) -> list[Series]:
-    """The series whose machine, cell, variant and metric are these words."""
+    """Return the series whose machine, cell, variant and metric are these words."""
 
     def is_wanted(series: Series) -> bool:
         return all(getattr(series, name) == word for name, word in wanted.items())

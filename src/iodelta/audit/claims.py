@@ -73,7 +73,7 @@ class Checked(msgspec.Struct, frozen=True):
     explanation: str
 
     def finding(self) -> Finding | None:
-        """The claim as a finding: hard if it is false, a warning if it is untestable, None if it holds."""
+        """Return the claim as a finding: hard if it is false, a warning if it is untestable, None if it holds."""
         if self.outcome == "holds":
             return None
         severity: Severity = "warning"
@@ -103,7 +103,7 @@ def check_claims(text: str, audit: Audit) -> tuple[Checked, ...]:
 
 
 def _in_cell(words: Iterable[str], run: Run) -> bool:
-    """Whether a row belongs to the cell that these words name."""
+    """Return whether a row belongs to the cell that these words name."""
     work = run.workload
     texts = set(re.findall(r"[\w.-]+", context(run).casefold()))
     texts |= {
@@ -116,7 +116,7 @@ def _in_cell(words: Iterable[str], run: Run) -> bool:
 
 
 def _means(word: str, run: Run, texts: Iterable[str]) -> bool:
-    """Whether a word describes a row; ``rand`` also matches ``randread``."""
+    """Return whether a word describes a row; ``rand`` also matches ``randread``."""
     if word in _LOAD:
         return load(run) == _LOAD[word]
     if word in texts:
@@ -138,7 +138,7 @@ class _Table:
             self.spoilt.update((index, hit.finding.rule) for index in hit.runs)
 
     def cells(self, claim: Claim) -> list[Cell]:
-        """The cells that a claim names and that contain its variants."""
+        """Return the cells that a claim names and that contain its variants."""
         wanted = {claim.who, claim.than} - {""}
         cells: list[Cell] = []
         for rows in groups(Evidence(self.runs)):
@@ -153,7 +153,9 @@ class _Table:
         return cells
 
     def _value(self, index: int, metric: str) -> Quantity | None:
-        """A row's value of ``metric``, repaired where a repair is exact; None where it is missing or not credible."""
+        """Return a row's value of ``metric``, repaired where a repair is exact; None where it is missing or not
+        credible.
+        """
         run, (stat, percent) = self.runs[index], stat_of(metric)
         findings = {(index, rule) for rule in SPOILT[stat]}
         if not findings.isdisjoint(self.spoilt):
@@ -176,14 +178,14 @@ class _Table:
 
 
 def _sum(rates: Sequence[Quantity]) -> Quantity | None:
-    """The rate of all directions together; None where one of them is unknown."""
+    """Return the rate of all directions together; None where one of them is unknown."""
     if not rates or not all(map(known, rates)):
         return None
     return total(rates)
 
 
 def _latency(run: Run, percent: float) -> Quantity | None:
-    """The mean, or a percentile; None for a run of several directions, whose latencies do not add up."""
+    """Return the mean, or a percentile; None for a run of several directions, whose latencies do not add up."""
     directions = parts(run)
     spread = latency(directions[0]) if len(directions) == 1 else None
     if spread is None:
@@ -228,7 +230,7 @@ class _Beaten(NamedTuple):
 
 
 def _place(claim: Claim, cell: Cell) -> Literal["first", "tie", "untested"] | _Beaten:
-    """The rank in a cell of the variant that is claimed to be highest or lowest."""
+    """Return the rank in a cell of the variant that is claimed to be highest or lowest."""
     who = cell[claim.who]
     known_values = {name: value for name, value in cell.items() if value}
     known_values.pop(claim.who, None)
@@ -261,7 +263,7 @@ def _outcome(*, is_false: bool, is_tested: bool) -> Outcome:
 
 
 def _together(sentence: str) -> Checked | None:
-    """Whether successive changes multiply to the total that is claimed; None for another kind of sentence."""
+    """Return whether successive changes multiply to the total that is claimed; None for another kind of sentence."""
     match = _TOGETHER.fullmatch(sentence)
     if match is None:
         return None
@@ -281,7 +283,7 @@ def _together(sentence: str) -> Checked | None:
 
 
 def _makes(together: Span, stated: Span, how: str) -> bool:
-    """Whether successive changes may make the stated total. "At least" a loss means at most what remains."""
+    """Return whether successive changes may make the stated total. "At least" a loss means at most what remains."""
     if how in ("up to", "at least", "more than"):
         is_loss = stated.value < 0
         is_upper_end = is_loss == (how == "up to")
@@ -295,7 +297,7 @@ def _makes(together: Span, stated: Span, how: str) -> bool:
 def _factors(
     sign: str, digits: str, to: str, loss: str, gain: str
 ) -> tuple[float, float, float]:
-    """The factors of a change: lowest, as written, highest. A change without a sign or a word is a loss."""
+    """Return the factors of a change: lowest, as written, highest. A change without a sign or a word is a loss."""
     first, last = float(digits), float(to or digits)
     half = half_unit(digits)
     is_loss = sign in ("-", "−") or bool(loss) or not (sign or gain)
@@ -349,7 +351,7 @@ def _difference(
 
 
 def _slack(claim: Claim) -> float:
-    """How far the true percentage may be from the stated one, because of rounding and "about"."""
+    """Return how far the true percentage may be from the stated one, because of rounding and "about"."""
     half = half_unit(claim.percent)
     if claim.how not in ("about", "~"):
         return half

@@ -13,7 +13,7 @@ _LONG = re.compile(r"\s*(?:\d[\d ,.]{4,}|[\d.]+e[+-]?\d+)\s*", re.IGNORECASE)
 
 
 def naming(run: Run) -> dict[str, str]:
-    """The cells that name a row, by title, in the order of the columns. A number of five digits is not a name."""
+    """Return the cells that name a row, by title, in the order of the columns. A number of five digits is not a name."""
     return {
         title: text
         for title, text in run.labels.items()

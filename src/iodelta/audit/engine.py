@@ -50,7 +50,7 @@ FAILED = Rule(
 
 
 def rules() -> tuple[Rule, ...]:
-    """All rules; those of plugins come last."""
+    """Return all rules; those of plugins come last."""
     return (
         *RULES,
         FAILED,
@@ -83,7 +83,7 @@ def unusable(name: str, made: object) -> str:
 
 
 def _of_plugins(evidence: Evidence) -> Iterator[Hit]:
-    """The hits of plugins' rules. A rule that fails becomes a finding, and the others continue."""
+    """Yield the hits of plugins' rules. A rule that fails becomes a finding, and the others continue."""
     for plugin in plugins.plugins("rule", unusable) if evidence.runs else ():
         try:
             if plugin.trouble:
@@ -117,7 +117,7 @@ def checked(title: str, rule: Rule, evidence: Evidence) -> list[Hit]:
 
 
 def judge(evidence: Evidence, rules: Sequence[Rule]) -> Iterable[Hit]:
-    """The hits of ``rules``, in their order."""
+    """Return the hits of ``rules``, in their order."""
     return (
         _hit(rule, mark, evidence) for rule in rules for mark in rule.find(evidence)
     )

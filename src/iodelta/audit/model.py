@@ -57,7 +57,7 @@ class Evidence:
         return self._of_format(table=False)
 
     def rows(self) -> Iterable[tuple[int, Run]]:
-        """The runs that are rows of a hand-made table, with their indexes."""
+        """Return the runs that are rows of a hand-made table, with their indexes."""
         return self._of_format(table=True)
 
     def _of_format(self, *, table: bool) -> Iterable[tuple[int, Run]]:
@@ -106,7 +106,7 @@ class Audit(msgspec.Struct, frozen=True):
     hits: tuple[Hit, ...]
 
     def findings(self) -> tuple[Finding, ...]:
-        """All findings, in the order of the rules."""
+        """Return all findings, in the order of the rules."""
         return tuple(hit.finding for hit in self.hits)
 
     def failed(self) -> frozenset[int]:
@@ -118,7 +118,7 @@ class Audit(msgspec.Struct, frozen=True):
         return frozenset(failed)
 
     def repairs(self) -> tuple[Repair, ...]:
-        """All repairs, one per cell: the first rule wins."""
+        """Return all repairs, one per cell: the first rule wins."""
         repairs: dict[tuple[int, str], Repair] = {}
         for hit in self.hits:
             for repair in hit.repairs:

@@ -10,7 +10,7 @@ from iodelta.trial import Direction, Latency, Quantity
 
 
 def number(text: str) -> tuple[float, str] | None:
-    """A cell's number and the letters after it (``261M``: 261, ``M``); None for other text (``~0``, ``high``)."""
+    """Return a cell's number and the letters after it (``261M``: 261, ``M``); None for other text (``~0``, ``high``)."""
     parsed = cell(text)
     if parsed is None or math.isinf(parsed[0].value):
         return None
@@ -21,7 +21,7 @@ _BLANK = frozenset(("", "-", "--", "–", "—", "n/a", "na", "none", "?"))
 
 
 def blank(cell: str) -> bool:
-    """Whether a cell stands for a missing number: empty, a dash, n/a."""
+    """Return whether a cell stands for a missing number: empty, a dash, n/a."""
     return cell.strip().casefold() in _BLANK
 
 
@@ -31,7 +31,7 @@ def latency(direction: Direction) -> Latency | None:
 
 
 def parts(run: Run) -> tuple[Direction, ...]:
-    """The directions of a run, without their sum (``mixed``) if the run also has the single ones."""
+    """Return the directions of a run, without their sum (``mixed``) if the run also has the single ones."""
     without_sum = tuple(filter(_is_no_sum, run.directions))
     return without_sum or run.directions
 
@@ -41,19 +41,19 @@ def _is_no_sum(direction: Direction) -> bool:
 
 
 def known(quantity: Quantity | None) -> bool:
-    """Whether the source gives this number."""
+    """Return whether the source gives this number."""
     if quantity is None:
         return False
     return not math.isnan(quantity.value) and quantity.high != math.inf
 
 
 def all_known(*quantities: Quantity | None) -> bool:
-    """Whether the source gives all these numbers."""
+    """Return whether the source gives all these numbers."""
     return all(map(known, quantities))
 
 
 def span(ns: float) -> str:
-    """A time for a reader: ``13.8 ms``, ``77.1 us``, ``22 s``."""
+    """Return a time for a reader: ``13.8 ms``, ``77.1 us``, ``22 s``."""
     fitting = (unit for unit in _UNITS if ns >= unit[0])
     size, name = next(fitting, (1.0, "ns"))
     return f"{ns / size:.3g} {name}"
@@ -63,5 +63,5 @@ _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "us"))
 
 
 def count(value: float) -> str:
-    """A number of things for a reader: ``3.98``, ``96``, ``2,131``."""
+    """Return a number of things for a reader: ``3.98``, ``96``, ``2,131``."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

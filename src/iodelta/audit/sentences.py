@@ -74,17 +74,17 @@ def parse(sentence: str, runs: Sequence[Run]) -> Claim:
 
 
 def _is_high(end: str, *, is_latency: bool) -> bool:
-    """Whether an end means large numbers. The worst latency is the highest."""
+    """Return whether an end means large numbers. The worst latency is the highest."""
     return end in ("highest", "worst" if is_latency else "best")
 
 
 def _is_above(way: str, *, is_latency: bool) -> bool:
-    """Whether a comparison means larger numbers. Slower means more latency."""
+    """Return whether a comparison means larger numbers. Slower means more latency."""
     return way in ("above", "higher", "slower" if is_latency else "faster")
 
 
 def _variant(text: str, runs: Sequence[Run]) -> str:
-    """The variant with this name. Raises RequestError where no row has it."""
+    """Return the variant with this name. Raises RequestError where no row has it."""
     tables = [variant(run) for run in runs if run.format == "table"]
     names = dict.fromkeys(filter(None, tables))
     for name in names:
@@ -98,7 +98,7 @@ def _variant(text: str, runs: Sequence[Run]) -> str:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """The words that a cell must contain: ``4 jobs`` is one word, ``defrag on`` is two."""
+    """Return the words that a cell must contain: ``4 jobs`` is one word, ``defrag on`` is two."""
     text = re.sub(r"(\d+) jobs?", r"\1jobs", text.casefold())
     text = re.sub(r"\bon\b(?=\s+\w)", " ", text)
     return tuple(
@@ -109,7 +109,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def stat_of(metric: str) -> tuple[Stat, float]:
-    """The statistic and percentile that a claim is about, as in ``Column``."""
+    """Return the statistic and percentile that a claim is about, as in ``Column``."""
     percent = re.match(r"p(\d+(?:\.\d+)?)", metric)
     if percent:
         return "percentile", float(percent[1])

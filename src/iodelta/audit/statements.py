@@ -132,7 +132,7 @@ def _is_loss(sentence: str) -> bool:
 
 
 def _extremes(text: str, file: str) -> list[tuple[Quantity, Quantity]]:
-    """The lowest and the highest bandwidth of each list of one kind of I/O."""
+    """Return the lowest and the highest bandwidth of each list of one kind of I/O."""
     lists: dict[tuple[str, Kind], list[Quantity]] = {}
     for run in listed(text, file):
         for direction in run.directions:

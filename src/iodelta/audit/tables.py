@@ -31,7 +31,7 @@ SECTION = "section"
 
 
 def variant_column(run: Run) -> str | None:
-    """The column of the variants: one with such a heading, else the last that names the row and is not a number."""
+    """Return the column of the variants: one with such a heading, else the last that names the row and is not a number."""
     names = naming(run)
     names.pop(SECTION, None)
     titles = list(reversed(names))
@@ -41,7 +41,7 @@ def variant_column(run: Run) -> str | None:
 
 
 def variant(run: Run) -> str:
-    """The variant of a row: the cell in its variant column."""
+    """Return the variant of a row: the cell in its variant column."""
     title = variant_column(run)
     if not title:
         return ""
@@ -49,12 +49,12 @@ def variant(run: Run) -> str:
 
 
 def cell(run: Run) -> tuple[str, ...]:
-    """The names of a row except its variant."""
+    """Return the names of a row except its variant."""
     return tuple(_other_names(run).values())
 
 
 def _other_names(run: Run) -> dict[str, str]:
-    """The cells that name a row except its variant, by title."""
+    """Return the cells that name a row except its variant, by title."""
     names = naming(run)
     title = variant_column(run)
     if title is not None:
@@ -63,12 +63,12 @@ def _other_names(run: Run) -> dict[str, str]:
 
 
 def context(run: Run) -> str:
-    """The title of the table and the names of a row except its variant, as one text."""
+    """Return the title of the table and the names of a row except its variant, as one text."""
     return " ".join(text for text, _ in _context(run))
 
 
 def load(run: Run) -> Literal["idle", "loaded"] | None:
-    """Whether the title or the names of a row say that it was measured with or without a load; None if neither."""
+    """Return whether the title or the names of a row say that it was measured with or without a load; None if neither."""
     text = " ".join(part for part, of_load in _context(run) if of_load)
     if _IDLE.search(text):
         return "idle"
@@ -76,7 +76,7 @@ def load(run: Run) -> Literal["idle", "loaded"] | None:
 
 
 def without_load(run: Run) -> Hashable:
-    """A key that a row shares with the same row under load."""
+    """Return a key that a row shares with the same row under load."""
     parts: list[str] = []
     for part, of_load in _context(run):
         parts.append(_LOADED.sub(" ", _IDLE.sub(" ", part)) if of_load else part)
@@ -85,13 +85,13 @@ def without_load(run: Run) -> Hashable:
 
 
 def _context(run: Run) -> Iterator[tuple[str, bool]]:
-    """Each part of ``context``, and whether it is about a load."""
+    """Yield each part of ``context``, and whether it is about a load."""
     for title, text in (("", run.table), *_other_names(run).items()):
         yield text, _BESIDE.search(f"{title} {text}") is not None
 
 
 def workload(run: Run) -> Hashable:
-    """The workload of a row; the default for jobs is 1."""
+    """Return the workload of a row; the default for jobs is 1."""
     work = run.workload
     return (work.rw, work.bs, work.iodepth, work.numjobs or 1)
 
@@ -116,7 +116,7 @@ def rate(run: Run) -> float | None:
 
 
 def with_tables_named(layout: Layout) -> Layout:
-    """The layout with the variant and cell of each table row taken from the names in its table."""
+    """Return the layout with the variant and cell of each table row taken from the names in its table."""
     return msgspec.structs.replace(layout, entries=tuple(map(_named, layout.entries)))
 
 

@@ -36,7 +36,8 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 def audit_trials(trials: Iterable[Trial], facts: Facts) -> tuple[Finding, ...]:
-    """What the rules find in ``trials``: one finding per rule, cell and variant, with the number of trials it affects.
+    """Return what the rules find in ``trials``: one finding per rule, cell and variant, with the number of trials it
+    affects.
 
     Findings that the trials have already are not repeated, also under another rule (``SAME_FACT``). The rules are about
     I/O that fio counted, so trials of a command are left out.
@@ -70,7 +71,9 @@ def audit_trials(trials: Iterable[Trial], facts: Facts) -> tuple[Finding, ...]:
 
 
 def _judged(hit: Hit, evidence: Evidence) -> bool:
-    """Whether its trials have judged that already, from the disks' counters after the ramp, which no rule has here."""
+    """Return whether its trials have judged that already, from the disks' counters after the ramp, which no rule has
+    here.
+    """
     if hit.finding.rule != "device.other-io":
         return False
     runs = (evidence.runs[index] for index in hit.runs)
@@ -78,8 +81,8 @@ def _judged(hit: Hit, evidence: Evidence) -> bool:
 
 
 def _least(hit: Hit, evidence: Evidence) -> bool:
-    """Whether the hit relies on a lower bound: a disk's I/O during the seconds that ``t/io_uring`` counted. Its I/O
-    over the whole run, the upper bound, is enough or unknown."""
+    """Return whether the hit relies on a lower bound: a disk's I/O during the seconds that ``t/io_uring`` counted. Its
+    I/O over the whole run, the upper bound, is enough or unknown."""
     is_of_tool = "tool" in evidence.runs[hit.runs[0]].options
     if hit.finding.rule != "cache.not-from-device" or not is_of_tool:
         return False
@@ -100,7 +103,7 @@ _WHOLE_DISK_BYTES = re.compile(r"whole\.disk\..*_bytes", re.S)
 
 
 def _finding(hits: list[Hit], place: str, total: int) -> Finding:
-    """One finding for all trials of an arm that a rule affects."""
+    """Return one finding for all trials of an arm that a rule affects."""
     finding, touched = hits[0].finding, frozenset().union(*(hit.runs for hit in hits))
     explanation = finding.explanation
     if total > 1 and len(hits[0].runs) == 1:

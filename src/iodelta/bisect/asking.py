@@ -74,7 +74,7 @@ class Asking:
 
     @property
     def used_up(self) -> bool:
-        """Whether no runs are left for culprits after the first, or only one was to be found."""
+        """Return whether no runs are left for culprits after the first, or only one was to be found."""
         return not self.rules.several or self._left() <= self._spared
 
     @property
@@ -89,7 +89,7 @@ class Asking:
         return ALIKE if self.assumed else 1
 
     def _target(self) -> float:
-        """The smallest rise that is searched for."""
+        """Return the smallest rise that is searched for."""
         sizes = [culprit.effect.size for culprit in self.culprits]
         return max(self.rules.margin, LATER * max(sizes, default=0.0))
 
@@ -115,7 +115,7 @@ class Asking:
             self.rules = msgspec.structs.replace(self.rules, exact=self.assumed)
 
     def _repeats(self) -> bool:
-        """Whether all runs of every item so far are equal, and two items have enough of them to believe it."""
+        """Return whether all runs of every item so far are equal, and two items have enough of them to believe it."""
         believable = 0
         for item in {run.item for run in self.store.runs}:
             values = [value for _, value in self.store.of(item)]
@@ -140,8 +140,8 @@ class Asking:
     def _clear_step(
         self, line: Line, first: int, last: int, level: float = SECOND
     ) -> tuple[float, int, int] | None:
-        """The p value of the step that the runs between two places show, and the measured places around it; None if
-        they show none at this level."""
+        """Return the p value of the step that the runs between two places show, and the measured places around it;
+        None if they show none at this level."""
         if last <= first:
             return None
         part = self._evidence(line, first, last)

@@ -53,7 +53,7 @@ class PatchStalls(msgspec.Struct, frozen=True):
 
     @property
     def open(self) -> bool:
-        """Whether the patch may stall in a share of its runs that matters."""
+        """Return whether the patch may stall in a share of its runs that matters."""
         return self.not_excluded > STALLS + 1e-9
 
 
@@ -130,8 +130,8 @@ class Attributing:
                     break
 
     def _steady(self) -> list[str]:
-        """The design with what failures put in its place, and groups that have an effect with what is smaller by one
-        patch: not what was only run to find them."""
+        """Return the design with what failures put in its place, and groups that have an effect with what is smaller
+        by one patch: not what was only run to find them."""
         found = self.result() if len(self.blocks) > 1 else None
         groups = (
             [set(term.patches) for term in found.terms if term.named] if found else []
@@ -193,7 +193,7 @@ class Attributing:
 
     @property
     def may_stall(self) -> bool:
-        """Whether some patch may stall in a share of its runs that matters: intervals do not show rare stalls."""
+        """Return whether some patch may stall in a share of its runs that matters: intervals do not show rare stalls."""
         return any(patch.open for patch in self.stalls())
 
     def stalls(self) -> tuple[PatchStalls, ...]:
@@ -253,7 +253,7 @@ class Attributing:
 
 
 def is_worse(attribution: Attribution) -> bool:
-    """Whether all patches together are shown to be worse."""
+    """Return whether all patches together are shown to be worse."""
     return attribution.whole is not None and attribution.whole.low > 0
 
 
@@ -274,7 +274,7 @@ class PatchItems:
         self._subject = subject
 
     def title(self, item: str) -> str:
-        """Which patches are on."""
+        """Return which patches are on."""
         on = [str(n + 1) for n in subset_of(item)]
         return f"{item} (patch {' + '.join(on)})" if on else f"{item} (none)"
 
@@ -290,10 +290,10 @@ class PatchItems:
 
 
 def item_of(run: Subset, patches: int) -> str:
-    """A combination as digits."""
+    """Return a combination as digits."""
     return "".join("1" if n in run else "0" for n in range(patches))
 
 
 def subset_of(item: str) -> Subset:
-    """The patches that are on."""
+    """Return the patches that are on."""
     return tuple(n for n, digit in enumerate(item) if digit == "1")

@@ -56,7 +56,7 @@ class Named(msgspec.Struct, frozen=True):
 
     @property
     def suspects(self) -> tuple[str, ...]:
-        """The items among which the change lies, in order."""
+        """Return the items among which the change lies, in order."""
         return (*self.skipped, self.item)
 
 
@@ -83,7 +83,7 @@ class State(msgspec.Struct, frozen=True):
 
     @property
     def best(self) -> tuple[int, int, float]:
-        """The most probable group."""
+        """Return the most probable group."""
         return max(self.groups, key=lambda group: group[2])
 
     def left(self) -> int:
@@ -114,7 +114,7 @@ class Judging:
         """Answers, by number, that the culprits named so far take for mistakes."""
 
     def run(self) -> Course[Verdict]:
-        """The culprit of the line; if that is a merge, the culprit that it brought in, if the words name one."""
+        """Return the culprit of the line; if that is a merge, the culprit that it brought in, if the words name one."""
         verdict = yield from self._place(self.line, ())
         while (culprit := verdict.culprit) is not None and not culprit.skipped:
             inner = yield from self._inner(culprit)
@@ -124,7 +124,7 @@ class Judging:
         return verdict
 
     def state(self, line: Line) -> State:
-        """The posterior by all words about ``line``; its ends count as one word each, that of the question."""
+        """Return the posterior by all words about ``line``; its ends count as one word each, that of the question."""
         places = {item: place for place, item in enumerate(line.items)}
         words = [(0, False), (len(line.items) - 1, True)]
         words += [
@@ -163,7 +163,7 @@ class Judging:
         return self.state(self.where).left()
 
     def mistaken(self, line: Line, hypothesis: int) -> frozenset[int]:
-        """The numbers of the answers that are mistakes if ``hypothesis`` is true."""
+        """Return the numbers of the answers that are mistakes if ``hypothesis`` is true."""
         places = {item: place for place, item in enumerate(line.items)}
         words = [
             (number, places[item], word)
@@ -177,7 +177,9 @@ class Judging:
         )
 
     def _inner(self, merge: Named) -> Course[Verdict | None]:
-        """The culprit that a merge brought in; None if the item is not a merge, or the words name nothing inside."""
+        """Return the culprit that a merge brought in; None if the item is not a merge, or the words name nothing
+        inside.
+        """
         for line in self._inside(merge.item):
             inner = yield from self._place(line, (*merge.via, merge.item))
             if inner.culprit is not None:
@@ -235,7 +237,7 @@ class Judging:
         )
 
     def _untested(self, line: Line, first: int, last: int) -> Verdict | None:
-        """The verdict if the group is bounded by an end that was skipped: its state is unknown, so nothing is
+        """Return the verdict if the group is bounded by an end that was skipped: its state is unknown, so nothing is
         claimed."""
         for place in (last, first - 1):
             if 0 <= place < len(line.items) and line.items[place] in self.store.broken:
@@ -246,7 +248,7 @@ class Judging:
         return None
 
     def _unanswered(self, line: Line, first: int, last: int) -> int | None:
-        """The place of the item of a group, or of its parent, that can be tested and has no answer yet."""
+        """Return the place of the item of a group, or of its parent, that can be tested and has no answer yet."""
         closed = {item for item, _ in self.store.words} | self.store.broken.keys()
         for place in (last, first - 1):
             if 0 <= place < len(line.items) and line.items[place] not in closed:
@@ -254,7 +256,7 @@ class Judging:
         return None
 
     def _telling(self, line: Line, state: State) -> int | None:
-        """The testable place whose word is expected to tell most per second."""
+        """Return the testable place whose word is expected to tell most per second."""
         broken = self.store.broken
         sound = [place for place in state.anchors if line.items[place] not in broken]
         if not sound:
@@ -283,7 +285,7 @@ class Person(Protocol):
     """Who answers."""
 
     def line(self, item: str, proposal: Sequence[str]) -> str | None:
-        """The answer about an item; None when there is none now. ``proposal``: what to say before, if it is new."""
+        """Return the answer about an item; None when there is none now. ``proposal``: what to say before, if it is new."""
 
 
 class TakeBack(Exception):  # noqa: N818  # control flow, not an error
@@ -339,7 +341,7 @@ class ByHand:
 
 
 def read(text: str, question: Question, *, needed: bool = False) -> Visited:
-    """An answer as a person writes it. ``needed``: the item cannot be skipped. Raises RequestError."""
+    """Return an answer as a person writes it. ``needed``: the item cannot be skipped. Raises RequestError."""
     answer = text.strip()
     if answer == "skip":
         if needed:

@@ -64,7 +64,7 @@ def carry_out(
 
 
 def _reason(text: str) -> str:
-    """A compiler's first error, else the last line: the last line of make only says that there was an error."""
+    """Return a compiler's first error, else the last line: the last line of make only says that there was an error."""
     lines = text.splitlines() or ["it printed nothing"]
     errors = [line for line in lines if " error: " in line]
     return (errors or lines[-1:])[0][:200]

@@ -134,12 +134,12 @@ class Counted:
 
 
 def _read(file: Path) -> bytes:
-    """The bytes of a file; empty if it does not exist."""
+    """Return the bytes of a file; empty if it does not exist."""
     return file.read_bytes() if file.is_file() else b""
 
 
 def value_of(metric: PathMetric, written: Written, place: str) -> float:
-    """The value of a metric in the first cell of its boot. Raises MeasureError, Unbuildable."""
+    """Return the value of a metric in the first cell of its boot. Raises MeasureError, Unbuildable."""
     return _READERS[metric.source](metric.column, written, place)
 
 
@@ -171,7 +171,7 @@ def charge(kind: str, output: Output, counts: bytes, place: str) -> float:
 
 
 def _touched(name: str, written: Written, place: str) -> float:
-    """A measure of the kernel's footprint, the median of the first cell. Raises MeasureError, Unbuildable."""
+    """Return a measure of the kernel's footprint, the median of the first cell. Raises MeasureError, Unbuildable."""
     ios = {0: _output(written, place).cells[0].ios(place) // 2}
     try:
         by_cell = footprint.read(written.epochs, ios)
@@ -201,7 +201,7 @@ def _moved(column: str, written: Written, place: str) -> float:
 
 
 def _output(written: Written, place: str) -> Output:
-    """The output of a guest that measured its cell. Raises MeasureError, Unbuildable."""
+    """Return the output of a guest that measured its cell. Raises MeasureError, Unbuildable."""
     output = read(written.printed, place)
     if output.cells[0].reason:
         raise Unbuildable(output.cells[0].reason)
@@ -217,7 +217,7 @@ _READERS: Mapping[Source, Callable[[str, Written, str], float]] = {
 
 
 def environment(plan: PathPlan, fio: str) -> dict[str, dict[str, str]]:
-    """The guest in the shape of a recorded environment."""
+    """Return the guest in the shape of a recorded environment."""
     arm = plan.arms[0]
     return {
         "host": {
@@ -241,7 +241,9 @@ def environment(plan: PathPlan, fio: str) -> dict[str, dict[str, str]]:
 
 
 def metric_of(experiment: Experiment, name: str) -> PathMetric:
-    """The metric of this name, else that of the cell's direction. Raises RequestError for one that is not counted."""
+    """Return the metric of this name, else that of the cell's direction. Raises RequestError for one that is not
+    counted.
+    """
     cell = experiment.cells[0]
     rw = cell.option("rw") or cell.option("readwrite") or "read"
     if not name:
@@ -260,7 +262,7 @@ def metric_of(experiment: Experiment, name: str) -> PathMetric:
 
 
 def blind(metric: str) -> str:
-    """What counts of a metric cannot see; empty for a metric that is not counted."""
+    """Return what counts of a metric cannot see; empty for a metric that is not counted."""
     if metric not in METRICS:
         return ""
     return sharing.BLIND if METRICS[metric].source == "sharing" else BLIND

@@ -122,7 +122,7 @@ def new(path: Path, question: Question, machine: Machine) -> SearchFolder:
 def searched(
     machine: Machine, question: Question, answers: Iterable[Answered]
 ) -> Searched:
-    """A search up to these answers. Raises MeasureError, RequestError."""
+    """Return a search up to these answers. Raises MeasureError, RequestError."""
     if isinstance(question.subject, Patches):
         raise RequestError(
             "this is an attribution", remedy="pass it to `iodelta attribute`"
@@ -133,7 +133,7 @@ def searched(
 
 
 def judged(machine: Machine, question: Question, answers: Iterable[Answered]) -> Judged:
-    """A search by words up to these answers. Raises MeasureError, RequestError."""
+    """Return a search by words up to these answers. Raises MeasureError, RequestError."""
     assert not isinstance(question.subject, Patches)
     kind = kind_of(machine, question.subject)
     judging = Judging(kind.line(), question.rules, question.wrong, kind.inside)
@@ -143,7 +143,7 @@ def judged(machine: Machine, question: Question, answers: Iterable[Answered]) ->
 def attributed(
     machine: Machine, question: Question, answers: Iterable[Answered]
 ) -> Attributed:
-    """An attribution up to these answers. Raises MeasureError, RequestError."""
+    """Return an attribution up to these answers. Raises MeasureError, RequestError."""
     if not isinstance(question.subject, Patches):
         raise RequestError("this is a search", remedy="pass it to `iodelta bisect`")
     subject = question.subject
@@ -244,8 +244,8 @@ def follow(
 
 
 def share_done(search: Asking) -> float | None:
-    """The share, from 0 to below 1, of the expected runs to the first culprit that are done; None before there is an
-    estimate, and when it has been exceeded."""
+    """Return the share, from 0 to below 1, of the expected runs to the first culprit that are done; None before there
+    is an estimate, and when it has been exceeded."""
     if search.estimate is None:
         return None
     expected = (search.estimate.runs_low + search.estimate.runs_high) / 2
@@ -264,8 +264,8 @@ def left(search: Asking) -> str:
 
 
 def expectation(estimate: Estimate, store: Store, better: Better) -> str:
-    """The sentence about the length of a search, from the gate: how far the ends differ, the expected number of runs,
-    and minutes from the duration of the visits so far."""
+    """Return the sentence about the length of a search, from the gate: how far the ends differ, the expected number of
+    runs, and minutes from the duration of the visits so far."""
     sign = -1.0 if better == "higher" else 1.0
     apart = sign * math.expm1(sign * estimate.step)
     each = store.seconds / max(1, len(store.runs))
@@ -281,7 +281,7 @@ def expectation(estimate: Estimate, store: Store, better: Better) -> str:
 
 
 def scattered(scatter: Scatter, title: str) -> str:
-    """The sentence that runs did not repeat as ``--exact`` promised."""
+    """Return the sentence that runs did not repeat as ``--exact`` promised."""
     promised, apart = (
         share(math.expm1(size)) for size in (scatter.exact, scatter.apart)
     )
@@ -292,7 +292,7 @@ def scattered(scatter: Scatter, title: str) -> str:
 
 
 def repeating(assumed: float) -> str:
-    """The sentence that runs are assumed to repeat exactly, because all runs so far did."""
+    """Return the sentence that runs are assumed to repeat exactly, because all runs so far did."""
     return (
         f"The first runs of both ends were equal to the last digit: the measure is taken to repeat exactly (as with "
         f"--exact {two_digits(100 * math.expm1(assumed))}%), until two runs of one item differ"

@@ -54,7 +54,7 @@ class Repository:
 
     @classmethod
     def open(cls, machine: Machine, path: str) -> Repository:
-        """The repository that contains ``path``. Raises RequestError if there is none, or git refuses it."""
+        """Return the repository that contains ``path``. Raises RequestError if there is none, or git refuses it."""
         repository = cls(machine, os.path.abspath(path))
         done = repository.git("rev-parse", "--show-toplevel")
         if done.returncode:
@@ -90,7 +90,7 @@ class Repository:
         )
 
     def resolve(self, revision: str, place: str) -> str:
-        """The full hash of a commit. Raises RequestError."""
+        """Return the full hash of a commit. Raises RequestError."""
         done = self.git(
             "rev-parse",
             "--verify",
@@ -112,11 +112,11 @@ class Repository:
         return done.text.strip()
 
     def is_shallow(self) -> bool:
-        """Whether history is cut off somewhere."""
+        """Return whether history is cut off somewhere."""
         return self.git("rev-parse", "--is-shallow-repository").text.strip() == "true"
 
     def line(self, good: str, bad: str, paths: Sequence[str] = ()) -> Line:
-        """The first-parent line from ``good`` to ``bad``. Raises RequestError when there is none."""
+        """Return the first-parent line from ``good`` to ``bad``. Raises RequestError when there is none."""
         if good == bad:
             raise RequestError("good and bad are the same commit", place=self.path)
         done = self.git("merge-base", "--is-ancestor", good, bad)
@@ -143,7 +143,7 @@ class Repository:
         return lines
 
     def commit(self, sha: str) -> Commit:
-        """What is known of a commit. Raises RequestError."""
+        """Return what is known of a commit. Raises RequestError."""
         if sha not in self._known:
             done = self.git(
                 "log",
@@ -167,7 +167,7 @@ class Repository:
         return f'{sha[:12]} ("{self.commit(sha).subject}")'
 
     def patch(self, sha: str) -> bytes:
-        """What a commit changes, against its first parent, so that it applies anywhere. Raises MeasureError."""
+        """Return what a commit changes, against its first parent, so that it applies anywhere. Raises MeasureError."""
         if not self.commit(sha).parents:
             raise RequestError(
                 "the first commit of a repository is not a patch", place=sha[:12]
@@ -175,7 +175,7 @@ class Repository:
         return self.difference(f"{sha}^1", sha)
 
     def difference(self, parent: str, commit: str) -> bytes:
-        """What changes from one commit to the other, as a patch. Raises RequestError."""
+        """Return what changes from one commit to the other, as a patch. Raises RequestError."""
         done = self.git(
             "diff-tree",
             "-p",
@@ -191,7 +191,7 @@ class Repository:
         return done.stdout
 
     def is_dirty(self) -> bool:
-        """Whether the user's checkout has uncommitted changes: they are not part of what is measured."""
+        """Return whether the user's checkout has uncommitted changes: they are not part of what is measured."""
         done = self.git("status", "--porcelain", "--untracked-files=no")
         return not done.returncode and bool(done.text.strip())
 
@@ -242,7 +242,7 @@ class Repository:
 
 
 def said(done: Completed) -> str:
-    """The first error of git's output, else its last line; empty if it printed nothing."""
+    """Return the first error of git's output, else its last line; empty if it printed nothing."""
     lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
     errors = [line for line in lines if line.startswith(("error:", "fatal:"))]
     return next(iter(errors or lines[-1:]), "")

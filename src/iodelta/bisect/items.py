@@ -21,7 +21,7 @@ class Titled(Protocol):
     """Items with names."""
 
     def title(self, item: str) -> str:
-        """An item as a reader knows it."""
+        """Return an item as a reader knows it."""
 
 
 class Kind(Titled, Protocol):
@@ -34,7 +34,7 @@ class Kind(Titled, Protocol):
         """Lines that a merge brought in."""
 
     def reverted(self, culprit: Culprit) -> str:
-        """The item that is the bad end without a culprit; empty if there is none, or it was measured already."""
+        """Return the item that is the bad end without a culprit; empty if there is none, or it was measured already."""
 
 
 @runtime_checkable
@@ -140,7 +140,7 @@ class SettingItems:
         return f"{item}: {before} -> {after}"
 
     def state(self, item: str) -> dict[str, str]:
-        """All settings, with those up to ``item`` as in the bad environment."""
+        """Return all settings, with those up to ``item`` as in the bad environment."""
         state = dict(self._subject.good)
         for name in self._switched(item):
             state.pop(name, None)
@@ -149,7 +149,7 @@ class SettingItems:
         return state
 
     def _switched(self, item: str) -> set[str]:
-        """The settings that are as in the bad environment."""
+        """Return the settings that are as in the bad environment."""
         if item == NOTHING:
             return set()
         if item.endswith(AS_IN_GOOD):
@@ -157,7 +157,7 @@ class SettingItems:
         return set(self.differing[: self.differing.index(item) + 1])
 
     def text(self, item: str) -> str:
-        """The same in the form in which the settings were given."""
+        """Return the same in the form in which the settings were given."""
         lines = []
         for name, value in self.state(item).items():
             unset = self._subject.form == "kconfig" and value == "n"
@@ -166,7 +166,7 @@ class SettingItems:
 
 
 def kind_of(machine: Machine, subject: Commits | Listed | Settings) -> Kind:
-    """The items of a question. Raises RequestError."""
+    """Return the items of a question. Raises RequestError."""
     if isinstance(subject, Commits):
         return CommitItems(Repository.open(machine, subject.repo), subject)
     if isinstance(subject, Listed):

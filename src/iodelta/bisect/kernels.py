@@ -19,7 +19,7 @@ TREES = "kernel-trees"
 
 
 def as_it_lies(machine: Machine, tree: str) -> Source:
-    """A tree with its present content, and its commit if there are no other changes. Raises RequestError."""
+    """Return a tree with its present content, and its commit if there are no other changes. Raises RequestError."""
     place = os.path.realpath(tree)
     try:
         repository = Repository.open(machine, place)
@@ -31,7 +31,7 @@ def as_it_lies(machine: Machine, tree: str) -> Source:
 
 
 def revisions(repository: Repository, asked: Sequence[str]) -> tuple[str, ...]:
-    """The commits of revisions and ranges: of ``A..B`` both ends, and those between along first parents.
+    """Return the commits of revisions and ranges: of ``A..B`` both ends, and those between along first parents.
 
     Raises RequestError.
     """

@@ -118,7 +118,7 @@ class SearchFolder:
     def make(
         cls, path: Path, question: Question, version: str, identifier: str
     ) -> SearchFolder:
-        """A new folder with its question on disk. Raises RequestError if the path exists, MeasureError."""
+        """Return a new folder with its question on disk. Raises RequestError if the path exists, MeasureError."""
         if path.exists() or path.is_symlink():
             raise RequestError(
                 "this path exists already",
@@ -141,7 +141,7 @@ class SearchFolder:
 
     @classmethod
     def open(cls, path: Path) -> SearchFolder:
-        """An existing folder. Raises RequestError if ``path`` is not one."""
+        """Return an existing folder. Raises RequestError if ``path`` is not one."""
         if not has_member(path, QUESTION) or not has_member(path, LOG):
             raise RequestError(
                 f"not the folder of a bisection or attribution: it has no {QUESTION}",
@@ -151,7 +151,7 @@ class SearchFolder:
         return cls(path)
 
     def question(self) -> Question:
-        """The question, unchanged since it was asked. Raises MeasureError."""
+        """Return the question, unchanged since it was asked. Raises MeasureError."""
         try:
             data = read_member(self.path, QUESTION)
             question = from_json(data, Question)
@@ -186,7 +186,7 @@ class SearchFolder:
             self.append(Extended(now(), rest))
 
     def opened(self) -> Opened:
-        """The first line of the log. Raises MeasureError."""
+        """Return the first line of the log. Raises MeasureError."""
         first = next(iter(self.events()), None)
         if not isinstance(first, Opened):
             raise MeasureError(
@@ -196,13 +196,15 @@ class SearchFolder:
         return first
 
     def events(self) -> list[Event]:
-        """Every whole line of the log, in order. Raises MeasureError naming a line that is damaged or was changed."""
+        """Return every whole line of the log, in order. Raises MeasureError naming a line that is damaged or was
+        changed.
+        """
         events = self._log.events()
         self._log.check()
         return events
 
     def answers(self) -> list[Answered]:
-        """The answers that count, in order."""
+        """Return the answers that count, in order."""
         answered: list[Answered] = []
         for event in self.events():
             if isinstance(event, Answered):
@@ -230,7 +232,7 @@ class SearchFolder:
             raise self._failed(error) from error
 
     def environment(self) -> dict[str, Any]:
-        """The recorded environment of the measured machine, as plain data; empty before it is recorded."""
+        """Return the recorded environment of the measured machine, as plain data; empty before it is recorded."""
         for place in (self.path / TRIALS / ENVIRONMENT, self.path / ENVIRONMENT):
             try:
                 return sound(

@@ -48,7 +48,7 @@ class Measure(Protocol):
     """Measures at the end of a visit."""
 
     def read(self, item: str, visit: int, values: Mapping[str, str]) -> Reading:
-        """One run. Raises Unbuildable if this item cannot be measured, MeasureError if none can, Stopped."""
+        """Return one run. Raises Unbuildable if this item cannot be measured, MeasureError if none can, Stopped."""
 
     def close(self) -> None:
         """End the measurements."""
@@ -128,7 +128,7 @@ class CellMeasure:
             self._keep(machine, target)
 
     def _present(self) -> Target | None:
-        """The target, if it is on this machine and exists already: --put may create it."""
+        """Return the target, if it is on this machine and exists already: --put may create it."""
         if self._plan.experiment.machines or self._plan.experiment.target.none:
             return None
         try:
@@ -167,8 +167,8 @@ class CellMeasure:
         self._machine = None
 
     def _there(self) -> Machine:
-        """The machine that is measured. A host is connected anew after an item was put under test, which may have
-        rebooted it."""
+        """Return the machine that is measured. A host is connected anew after an item was put under test, which may
+        have rebooted it."""
         names = self._plan.experiment.machines
         if not names:
             return self._here
@@ -237,7 +237,7 @@ class CellMeasure:
         self._session = True
 
     def _survey(self, machine: Machine, plan: Plan) -> Survey:
-        """What the machine offers: surveyed once, and again if the item under test has another target."""
+        """Return what the machine offers: surveyed once, and again if the item under test has another target."""
         path = plan.experiment.target.path or machine.directory
         surveyed = self._surveyed
         if surveyed is not None and (
@@ -248,7 +248,7 @@ class CellMeasure:
         return self._surveyed
 
     def _with_knobs(self, values: Mapping[str, str]) -> Plan:
-        """The plan with the question's knobs set for this item."""
+        """Return the plan with the question's knobs set for this item."""
         experiment = with_knobs(self._plan.experiment, self._question.knobs, values)
         return msgspec.structs.replace(self._plan, experiment=experiment)
 
@@ -270,7 +270,7 @@ class Silent:
 def with_knobs(
     experiment: Experiment, knobs: Mapping[str, str], values: Mapping[str, str]
 ) -> Experiment:
-    """The experiment whose variants are all the baseline, with knobs and options of the workload set in which
+    """Return the experiment whose variants are all the baseline, with knobs and options of the workload set in which
     ``{item}`` and the like are replaced by ``values``."""
     texts = filled(tuple(knobs.values()), dict(values))
     base = experiment.variant(experiment.baseline)
@@ -288,7 +288,7 @@ def with_knobs(
 
 
 def cell_experiment(text: str) -> Experiment:
-    """The experiment of a search's cell. Raises RequestError unless it has one cell."""
+    """Return the experiment of a search's cell. Raises RequestError unless it has one cell."""
     experiment = parse(text, "the measured cell", numbered=False)
     if len(experiment.cells) != 1:
         raise RequestError(
@@ -300,7 +300,7 @@ def cell_experiment(text: str) -> Experiment:
 
 
 def cell_metric(experiment: Experiment, name: str) -> Metric:
-    """The metric of this name, else the first one of the cell; for a command, that of its file.
+    """Return the metric of this name, else the first one of the cell; for a command, that of its file.
 
     Raises RequestError for an unknown name.
     """

@@ -106,7 +106,7 @@ class Culprit(msgspec.Struct, frozen=True):
 
     @property
     def suspects(self) -> tuple[str, ...]:
-        """The items among which the change lies, in order."""
+        """Return the items among which the change lies, in order."""
         return (*self.skipped, self.item)
 
 

@@ -48,21 +48,22 @@ class Pairs:
 
     @property
     def shown(self) -> bool:
-        """Whether the last look showed that it is worse."""
+        """Return whether the last look showed that it is worse."""
         return self.p <= self._levels.get(len(self.differences), -1.0)
 
     @property
     def done(self) -> bool:
-        """Whether no more pairs are needed."""
+        """Return whether no more pairs are needed."""
         return self.shown or len(self.differences) >= self.most
 
     def effect(self) -> Effect:
-        """The effect by the pairs so far."""
+        """Return the effect by the pairs so far."""
         return effect(self.differences, self._rules.exact)
 
 
 def looks(step: Step) -> Schedule:
-    """The numbers of pairs at which two items are compared, for an expected step (log-ratio, with the noise of a run).
+    """Return the numbers of pairs at which two items are compared, for an expected step (log-ratio, with the noise of
+    a run).
 
     Up to twice the pairs that a t test at 1 % needs to find the step with a power of 90 %. A tenth of the level is
     reserved for three times as many pairs, because a search overestimates the step that it found.
@@ -75,8 +76,8 @@ def looks(step: Step) -> Schedule:
 
 
 def effect(differences: Sequence[float], exact: float) -> Effect:
-    """The step from one item to the other with its interval, in the units of ``differences`` (log-ratios, positive =
-    worse): Hodges-Lehmann (1963) with signed ranks; the first difference ± ``exact`` for a measure that repeats."""
+    """Return the step from one item to the other with its interval, in the units of ``differences`` (log-ratios,
+    positive = worse): Hodges-Lehmann (1963) with signed ranks; the first difference ± ``exact`` for a measure that repeats."""
     if exact:
         return Effect(differences[0], differences[0] - exact, differences[0] + exact)
     shift = hodges_lehmann(np.asarray(differences))

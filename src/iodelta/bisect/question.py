@@ -121,7 +121,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 def command_words(text: str, place: str) -> Words:
-    """The user's command line as an argument list, placeholders in it checked. Raises RequestError.
+    """Return the user's command line as an argument list, placeholders in it checked. Raises RequestError.
 
     What takes the place of ``{item}`` comes from a repository or a list, so it is not put into a shell's program.
     """
@@ -142,7 +142,7 @@ def command_words(text: str, place: str) -> Words:
 
 
 def filled(words: Words, values: dict[str, str]) -> Words:
-    """The argument list with its placeholders replaced."""
+    """Return the argument list with its placeholders replaced."""
     replaced = []
     for word in words:
         for name, value in values.items():

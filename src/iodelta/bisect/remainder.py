@@ -25,8 +25,8 @@ class Remainder(msgspec.Struct, frozen=True):
 
 
 def remainder(search: Search) -> Remainder | None:
-    """The difference between the ends, and what the named culprits leave of it, as log-ratios; None if nothing was
-    named, or the ends were not both measured.
+    """Return the difference between the ends, and what the named culprits leave of it, as log-ratios; None if nothing
+    was named, or the ends were not both measured.
 
     Half widths of the intervals are combined as root sum of squares, which assumes that the errors of culprits are
     independent.
@@ -53,7 +53,7 @@ def _rises(search: Search) -> tuple[tuple[str, str], ...]:
 
 
 def _matters(effect: Effect, rules: Rules) -> bool:
-    """Whether it is certainly more than nothing, and as large as what is looked for."""
+    """Return whether it is certainly more than nothing, and as large as what is looked for."""
     return effect.low > 0 and effect.size >= rules.margin / 2
 
 

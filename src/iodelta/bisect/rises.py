@@ -45,7 +45,7 @@ class Rises(Asking):
     def _suspicious(
         self, line: Line, first: int, last: int, target: float, top: bool
     ) -> Course[tuple[int, int] | None]:
-        """The part of a range in which the level rises: all of it, or between two probes; None when it does not."""
+        """Return the part of a range in which the level rises: all of it, or between two probes; None when it does not."""
         self.where = (line, first, last)
         limit = len(self.store.runs) + self._left()
         pair = yield from self._rises(
@@ -88,8 +88,8 @@ class Rises(Asking):
     def _rising(
         self, line: Line, waiting: list[tuple[int, int]], stage: Stage
     ) -> Course[tuple[tuple[int, int], tuple[int, int]] | None]:
-        """A range in which the level rises, and the part in which it does. All ranges take turns, with a few runs each,
-        until one of them rises or the runs for this stage are used up."""
+        """Return a range in which the level rises, and the part in which it does. All ranges take turns, with a few
+        runs each, until one of them rises or the runs for this stage are used up."""
         if stage == "probe" and self.rules.exact:
             return None
         part = PART if stage == "gate" and not self.rules.exact else 1.0
@@ -119,7 +119,7 @@ class Rises(Asking):
     def _most_evident(
         self, line: Line, ranges: Sequence[tuple[int, int]]
     ) -> tuple[int, int] | None:
-        """The range whose runs show a step most clearly; None if none does."""
+        """Return the range whose runs show a step most clearly; None if none does."""
         steps = [
             (self._clear_step(line, *stretch, EVIDENT), stretch) for stretch in ranges
         ]
@@ -183,7 +183,7 @@ class Rises(Asking):
     def _fill(
         self, line: Line, bins: list[Bin], stage: Stage, limit: int
     ) -> Course[None]:
-        """One more run of each bin in random order, as long as runs are left."""
+        """Return one more run of each bin in random order, as long as runs are left."""
         self._random.shuffle(bins)
         why = "do the ends differ?" if stage == "gate" else "is a rise hidden inside?"
         known = len(self.store.runs)

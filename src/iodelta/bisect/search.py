@@ -64,7 +64,7 @@ def no_revert(culprit: Culprit) -> str:
 
 
 def stretches(line: Line, culprits: Sequence[Culprit]) -> list[tuple[int, int]]:
-    """The parts of a line before, between and after culprits, by the places of their ends."""
+    """Return the parts of a line before, between and after culprits, by the places of their ends."""
     places = sorted(
         {
             line.items.index((*culprit.via, culprit.item)[0]): culprit
@@ -99,7 +99,7 @@ class Search(Rises):
         self._reverted = reverted
 
     def run(self) -> Course[Outcome]:
-        """All culprits of the line."""
+        """Return all culprits of the line."""
         try:
             refused = yield from self._whole()
         except Scattered:
@@ -125,7 +125,7 @@ class Search(Rises):
         return refused
 
     def _stretches(self, line: Line, via: tuple[str, ...]) -> Course[str]:
-        """The first culprit of a line, then the others; why the search was refused, or nothing."""
+        """Return the first culprit of a line, then the others; why the search was refused, or nothing."""
         first, last = 0, len(line.items) - 1
         top = not self.culprits and not via
         target = self._target()
@@ -295,7 +295,7 @@ class Search(Rises):
     def _probable(
         self, line: Line, first: int, last: int, evidence: Evidence
     ) -> Suspect:
-        """The range with most of the probability, for a search that is given up."""
+        """Return the range with most of the probability, for a search that is given up."""
         below = evidence.posterior().at_or_below(
             np.arange(last - first + 1), evidence.prior
         )
@@ -313,8 +313,8 @@ class Search(Rises):
         )
 
     def _with_one_step(self, line: Line, first: int, last: int) -> tuple[int, int]:
-        """The part of a range in which its most probable step is the only one that the runs show. The rest is searched
-        later: a model with one step would alternate between two steps of equal size."""
+        """Return the part of a range in which its most probable step is the only one that the runs show. The rest is
+        searched later: a model with one step would alternate between two steps of equal size."""
         while True:
             steps = []
             posterior = self._evidence(line, first, last).posterior()
@@ -333,7 +333,7 @@ class Search(Rises):
             _, first, last = min(steps)
 
     def _exhausted(self, spent: int, candidates: int, step: Step) -> bool:
-        """Whether to give up: after a multiple of the expected runs, or if too few are left to test a further
+        """Return whether to give up: after a multiple of the expected runs, or if too few are left to test a further
         culprit."""
         if self.culprits:
             return self._left() <= self._spared
@@ -380,7 +380,7 @@ class Search(Rises):
         return f"{plural(len(test.differences), 'pair')} of runs do not show that it is slower than {parent[:12]}"
 
     def _proved(self, culprit: Culprit) -> Course[Revert | None]:
-        """The bad end against the bad end without the culprit, by at most half of the runs that are left."""
+        """Return the bad end against the bad end without the culprit, by at most half of the runs that are left."""
         bad, item = self.line.items[-1], self._reverted(culprit)
         if not item or not self.rules.revert or self._left() < 4:
             return None

@@ -66,7 +66,7 @@ class Store:
         return self._values.get(item, [])
 
     def tested(self, item: str) -> bool:
-        """Whether an item was run, or a person has answered about it."""
+        """Return whether an item was run, or a person has answered about it."""
         return bool(self.of(item)) or item in dict(self.words)
 
     def step(self, low: Sequence[str], high: Sequence[str]) -> Step | None:
@@ -127,7 +127,7 @@ class Store:
         return dict(stalls)
 
     def testable(self, items: Sequence[str]) -> NDArray[np.bool_]:
-        """Which of the items are not known to be broken."""
+        """Return which of the items are not known to be broken."""
         return np.array([item not in self.broken for item in items])
 
     def price(self, items: Sequence[str], places: Sequence[int]) -> NDArray[np.float64]:

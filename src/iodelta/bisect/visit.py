@@ -163,7 +163,7 @@ class Site:
         self._present = item
 
     def _needs_tree(self) -> bool:
-        """Whether commands after the build also use the sources."""
+        """Return whether commands after the build also use the sources."""
         return not self._question.steps.artifacts or any(
             "{tree}" in word or "IODELTA_TREE" in word
             for word in (
@@ -215,5 +215,5 @@ class Site:
 
 
 def slug(item: str) -> str:
-    """A file name for an item: a hash of a commit stays as it is."""
+    """Return a file name for an item: a hash of a commit stays as it is."""
     return item if item.isalnum() and len(item) <= 64 else sha256(item.encode())[:16]

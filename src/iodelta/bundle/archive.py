@@ -94,7 +94,7 @@ def sha256(data: bytes) -> str:
 
 
 def packed(manifest: Manifest, members: Mapping[str, bytes]) -> bytes:
-    """The archive's bytes: the same for the same members and manifest."""
+    """Return the archive's bytes: the same for the same members and manifest."""
     # This and OpenSSL take a while to load, and most commands do not pack.
     import tarfile
 
@@ -129,7 +129,7 @@ def digest_of(path: Path) -> str:
 
 
 def looks_packed(path: Path) -> bool:
-    """Whether a file has the name or the beginning of a bundle, sound or not. Reads only the beginning."""
+    """Return whether a file has the name or the beginning of a bundle, sound or not. Reads only the beginning."""
     try:
         if not path.is_file():
             return False
@@ -172,7 +172,7 @@ def unpacked(path: Path) -> tuple[Manifest, dict[str, bytes]]:
 
 
 def _bounded(file: BinaryIO, place: str) -> Iterator[tuple[Member, Readable]]:
-    """The members of a tar. Raises RequestError for a member that is not a file, and for too many bytes."""
+    """Yield the members of a tar. Raises RequestError for a member that is not a file, and for too many bytes."""
     total = 0
     for member in tar_members(file):
         name = clean(member.name)
@@ -236,7 +236,7 @@ def _not_as_listed(place: str, name: str) -> RequestError:
 
 
 def _depth(data: bytes) -> int:
-    """The deepest nesting of brackets in JSON. The decoder checks whether it is JSON."""
+    """Return the deepest nesting of brackets in JSON. The decoder checks whether it is JSON."""
     # Strings go first: a bracket in them opens nothing.
     brackets = re.sub(rb'"(?:[^"\\]|\\.)*"|[^][{}]+', b"", data, flags=re.DOTALL)
     depth = deepest = 0

@@ -45,7 +45,7 @@ _COUNT = re.compile(r"\s*\((\d+) further words? left out\)\Z")
 
 
 def reduced(line: str) -> str:
-    """A command line as a bundle contains it; reducing it again does not change it."""
+    """Return a command line as a bundle contains it; reducing it again does not change it."""
     before = _COUNT.search(line)
     words = _ONE.findall(_COUNT.sub("", line))
     travelling = [word for word in words if _travels(word)]
@@ -67,12 +67,12 @@ def left_out_words(line: str) -> int:
 
 
 def without_count(line: str) -> str:
-    """A reduced line without the count of omitted words."""
+    """Return a reduced line without the count of omitted words."""
     return _COUNT.sub("", line)
 
 
 def _travels(word: str) -> bool:
-    """Whether a boot parameter matters for I/O, and its value cannot be a name."""
+    """Return whether a boot parameter matters for I/O, and its value cannot be a name."""
     name, equals, value = word.partition("=")
     if name in WORDS:
         return not equals or bool(_VALUE.fullmatch(value))

@@ -127,7 +127,7 @@ def dangers_of_loads(experiment: Experiment) -> Iterator[Danger]:
 
 
 def _commands(experiment: Experiment) -> Iterator[Danger]:
-    """The commands that a workload runs instead of fio, with all their values."""
+    """Yield the commands that a workload runs instead of fio, with all their values."""
     why = "a command chosen by the author of the bundle runs with your rights and may write anywhere"
     for cell, variant in product(experiment.cells, experiment.variants):
         if cell.command is None:
@@ -171,7 +171,7 @@ def _knobs(place: str, settings: dict[str, str]) -> Iterator[Danger]:
 def _options(
     place: str, options: tuple[Option, ...], *, by_io_uring: bool = False
 ) -> Iterator[Danger]:
-    """The options that need consent, of fio or of ``t/io_uring``."""
+    """Yield the options that need consent, of fio or of ``t/io_uring``."""
     why_not = _why_not_io_uring if by_io_uring else _why_not_fio
     for name, value in options:
         why = why_not(name, value)
@@ -181,7 +181,7 @@ def _options(
 
 
 def _why_not_io_uring(name: str, value: str | None) -> str:
-    """Why an option of ``t/io_uring``, which only reads, needs consent; empty if it does not."""
+    """Return why an option of ``t/io_uring``, which only reads, needs consent; empty if it does not."""
     if name == io_uring.TOOL:
         return runs_command(name, value) or ""
     if io_uring.name_of(name):
@@ -190,7 +190,7 @@ def _why_not_io_uring(name: str, value: str | None) -> str:
 
 
 def _why_not_fio(name: str, value: str | None) -> str:
-    """Why an option of fio needs consent; empty if it only describes the I/O."""
+    """Return why an option of fio needs consent; empty if it only describes the I/O."""
     first_name = canonical(name)
     program = runs_command(name, value)
     if program:

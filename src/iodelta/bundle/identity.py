@@ -77,7 +77,7 @@ _EMPTY = re.compile(
 
 
 def of_this_machine() -> Literals:
-    """The identities of this machine, its disks and its users. Reads a few files; a missing one adds nothing."""
+    """Return the identities of this machine, its disks and its users. Reads a few files; a missing one adds nothing."""
     literals: Literals = {}
     for kind, pattern in _FILES:
         for path in glob.glob(pattern):
@@ -96,7 +96,7 @@ def of_this_machine() -> Literals:
 
 
 def _without_partition(name: str) -> str:
-    """The link of a whole disk below /dev/disk, from one of its partitions."""
+    """Return the link of a whole disk below /dev/disk, from one of its partitions."""
     return re.sub(r"-part\d+$", "", name)
 
 
@@ -134,7 +134,7 @@ def of_document(document: Any) -> Literals:
 
 
 def kind_of(path: tuple[str, ...], value: str) -> str:
-    """The kind of identity at ``path`` of a document; empty if no identity belongs there."""
+    """Return the kind of identity at ``path`` of a document; empty if no identity belongs there."""
     last = path[-1] if path else ""
     word = last.rpartition(".")[2]
     if _is_host(path, value):
@@ -162,14 +162,14 @@ def _is_host(path: tuple[str, ...], value: str) -> bool:
 
 
 def _volume_or_share(value: str) -> str:
-    """The kind of ``server:/export``, or of a pool or volume by its name."""
+    """Return the kind of ``server:/export``, or of a pool or volume by its name."""
     if re.match(r"[\w.-]+:/", value):
         return "share"
     return "volume"
 
 
 def _kind_of_path(word: str, value: str) -> str:
-    """The kind of a path below the key ``word``; empty for one that every machine has."""
+    """Return the kind of a path below the key ``word``; empty for one that every machine has."""
     if value.startswith(HOMES):
         return "home" if word in PATHS else ""
     if not value.startswith("/") or value in USUAL:
@@ -185,7 +185,7 @@ def _kind_of_path(word: str, value: str) -> str:
 
 
 def _walk(document: Any) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Every string in plain data with the keys above it. Uses its own stack, because data may be nested deeply."""
+    """Yield every string in plain data with the keys above it. Uses its own stack, because data may be nested deeply."""
     todo: list[tuple[tuple[str, ...], Any]] = [((), document)]
     while todo:
         here, node = todo.pop()
@@ -199,7 +199,7 @@ def _walk(document: Any) -> Iterator[tuple[tuple[str, ...], str]]:
 
 
 def _server_and_path(share: str) -> Literals:
-    """The server and the path of ``server:/export`` or ``//server/share``."""
+    """Return the server and the path of ``server:/export`` or ``//server/share``."""
     server, *rest = re.split(":/|/", share.lstrip("/"), maxsplit=1)
     literals = of_host(server)
     path = "".join(rest)
@@ -211,7 +211,7 @@ def _server_and_path(share: str) -> Literals:
 
 
 def of_host(name: str) -> Literals:
-    """A host's full name, and the first part of it; nothing for ``localhost``, the name of every machine."""
+    """Return a host's full name, and the first part of it; nothing for ``localhost``, the name of every machine."""
     short = name.partition(".")[0]
     if short in ("localhost", ""):
         return {}
@@ -219,7 +219,7 @@ def of_host(name: str) -> Literals:
 
 
 def _canonical_name() -> str:
-    """The full name of this machine from /etc/hosts, without a query to a name server."""
+    """Return the full name of this machine from /etc/hosts, without a query to a name server."""
     try:
         text = Path("/etc/hosts").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -234,7 +234,7 @@ def _canonical_name() -> str:
 
 
 def _one(text: str, kind: str) -> Literals:
-    """The text as one identity; nothing for an empty text, a placeholder or a text that cannot be a name."""
+    """Return the text as one identity; nothing for an empty text, a placeholder or a text that cannot be a name."""
     text = text.strip()
     if not text or _EMPTY.fullmatch(text):
         return {}

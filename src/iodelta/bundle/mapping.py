@@ -86,7 +86,7 @@ def checked(experiment: Experiment, place: str) -> Experiment:
 
 
 def _has_plain_sizes(cell: Cell) -> bool:
-    """Whether the sizes of a cell, which the comparison with a file omits, are numbers with a unit."""
+    """Return whether the sizes of a cell, which the comparison with a file omits, are numbers with a unit."""
     if cell.command is not None:
         return True
     for name, value in cell.options:
@@ -96,7 +96,7 @@ def _has_plain_sizes(cell: Cell) -> bool:
 
 
 def _are_names(names: Sequence[str]) -> bool:
-    """Whether all are different, printable and not too long."""
+    """Return whether all are different, printable and not too long."""
     if len(set(names)) < len(names):
         return False
     return all(name.isprintable() and len(name) <= LONGEST_NAME for name in names)
@@ -111,7 +111,7 @@ def _unsayable(place: str) -> RequestError:
 
 
 def _says(experiment: Experiment) -> tuple[object, ...]:
-    """The contents of an experiment except the names of its cells."""
+    """Return the contents of an experiment except the names of its cells."""
     cells = [(cell.condition, cell.options, cell.command) for cell in experiment.cells]
     tables = (
         experiment.variants,
@@ -131,8 +131,8 @@ def _says(experiment: Experiment) -> tuple[object, ...]:
 
 
 def _plain(experiment: Experiment) -> Experiment:
-    """The experiment as a file expresses it: flags have values, and sizes of single cells, which a file gives as a
-    list, are omitted."""
+    """Return the experiment as a file expresses it: flags have values, and sizes of single cells, which a file gives
+    as a list, are omitted."""
     replace, prepare = msgspec.structs.replace, experiment.prepare
     # A parameter of a command may be named `size` without being one.
     is_fio = experiment.cells[0].command is None
@@ -259,7 +259,7 @@ def _sets_in(
 
 
 def _kind(name: str) -> str:
-    """The kind of set that an option of fio takes: ``cpus``, ``numa``, or empty."""
+    """Return the kind of set that an option of fio takes: ``cpus``, ``numa``, or empty."""
     first_name = canonical(name)
     if first_name in CPU_OPTIONS:
         return "cpus"
@@ -269,7 +269,7 @@ def _kind(name: str) -> str:
 
 
 def _placed(kind: str, value: str, given: Maps, here: Mapping[str, str]) -> str:
-    """The set of this machine that replaces a set of the original; empty without one."""
+    """Return the set of this machine that replaces a set of the original; empty without one."""
     # fio's numa_mem_policy puts a word before the nodes: `bind:0`.
     prefix, wanted = "", value
     if kind == "numa":
@@ -292,7 +292,9 @@ def _policy_and_nodes(value: str) -> tuple[str, str]:
 
 
 def _is_by_topology(wanted: str, here: Mapping[str, str]) -> bool:
-    """Whether a set has the same meaning here, with other CPUs: the queues of the device, or a node of this machine."""
+    """Return whether a set has the same meaning here, with other CPUs: the queues of the device, or a node of this
+    machine.
+    """
     if wanted == DEVICE_QUEUES:
         return True
     node = wanted.removeprefix("node:")
@@ -300,7 +302,7 @@ def _is_by_topology(wanted: str, here: Mapping[str, str]) -> bool:
 
 
 def _is_within(wanted: str, offered: str) -> bool:
-    """Whether the text is a set, and this machine offers all of it."""
+    """Return whether the text is a set, and this machine offers all of it."""
     members = numbers(wanted)
     return bool(members) and members <= numbers(offered)
 
@@ -308,7 +310,7 @@ def _is_within(wanted: str, offered: str) -> bool:
 def _moved(
     experiment: Experiment, target: Target, sets: Mapping[tuple[str, str], str]
 ) -> Experiment:
-    """The experiment on another target, with every set of CPUs or nodes replaced by that of ``sets``."""
+    """Return the experiment on another target, with every set of CPUs or nodes replaced by that of ``sets``."""
     replace = msgspec.structs.replace
 
     def knobs(given: dict[str, str]) -> dict[str, str]:
@@ -345,7 +347,7 @@ def _moved(
 
 
 def _doubled(changed: Experiment, before: Experiment) -> tuple[str, ...]:
-    """Names of two variants that differed in the original and are equal here; empty without such a pair."""
+    """Return names of two variants that differed in the original and are equal here; empty without such a pair."""
     pairs = list(zip(before.variants, changed.variants, strict=True))
     for number, (there, here) in enumerate(pairs):
         for other_there, other_here in pairs[:number]:
@@ -366,7 +368,7 @@ def _file(
     changed: Experiment,
     sets: Mapping[tuple[str, str], str],
 ) -> str:
-    """The original file with the mapped values, if it still expresses the experiment; else a new file."""
+    """Return the original file with the mapped values, if it still expresses the experiment; else a new file."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
@@ -408,7 +410,7 @@ def _replaced(table: Any, sets: Mapping[tuple[str, str], str]) -> Any:
 
 
 def _here(kind: str, value: Any, sets: Mapping[tuple[str, str], str]) -> Any:
-    """A value of a file on this machine; a value that is not a string is unchanged."""
+    """Return a value of a file on this machine; a value that is not a string is unchanged."""
     if not isinstance(value, str):
         return value
     return sets.get((kind, value), value)

@@ -72,17 +72,19 @@ class Packed(Folder):
 
 
 def is_bundle(path: Path | str) -> bool:
-    """Whether this file is a bundle, sound or not."""
+    """Return whether this file is a bundle, sound or not."""
     return looks_packed(Path(path))
 
 
 def is_own(path: Path | str) -> bool:
-    """Whether this is an experiment of iodelta's: a folder, or a bundle of one."""
+    """Return whether this is an experiment of iodelta's: a folder, or a bundle of one."""
     return has_member(path, JOURNAL) or is_bundle(path)
 
 
 def is_nameless(folder: Folder) -> bool:
-    """Whether this is a bundle, packed or unpacked, in which placeholders replace the names of machines and disks."""
+    """Return whether this is a bundle, packed or unpacked, in which placeholders replace the names of machines and
+    disks.
+    """
     if isinstance(folder, Packed):
         return not folder.manifest.identity_kept
     if not folder.has(MANIFEST):
@@ -94,7 +96,7 @@ def is_nameless(folder: Folder) -> bool:
 
 
 def opened(path: Path | str) -> Folder:
-    """The experiment folder at ``path``, or the one in the bundle there. Raises RequestError."""
+    """Return the experiment folder at ``path``, or the one in the bundle there. Raises RequestError."""
     if is_bundle(path):
         return Packed(Path(path))
     return Folder.open(Path(path))

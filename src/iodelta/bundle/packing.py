@@ -115,7 +115,7 @@ def _cleaned(
     vocabulary: frozenset[str],
     command_lines: list[str],
 ) -> tuple[Pseudonyms, dict[str, bytes]]:
-    """The placeholders, and all files except the journal with placeholders for identities."""
+    """Return the placeholders, and all files except the journal with placeholders for identities."""
     names = Pseudonyms(literals, vocabulary, command_lines)
     clean = {name: _without(name, data, names) for name, data in contents.items()}
     more = _hosts_seen(names, literals)
@@ -174,7 +174,9 @@ def _at_rest(folder: Folder) -> Iterator[None]:
 
 
 def _files(path: Path, account: Account) -> tuple[list[str], tuple[str, ...]]:
-    """Names of the files to pack (those of an experiment, raw files only of trials in the journal), and all others."""
+    """Return names of the files to pack (those of an experiment, raw files only of trials in the journal), and all
+    others.
+    """
     names = [file.name for file in path.iterdir() if file.name != RAW]
     if (path / RAW).is_dir():
         names += [f"{RAW}/{file.name}" for file in (path / RAW).iterdir()]
@@ -189,7 +191,7 @@ def _files(path: Path, account: Account) -> tuple[list[str], tuple[str, ...]]:
 
 
 def _travels(file: Path, name: str, account: Account) -> bool:
-    """Whether a file belongs to an experiment, and its trial or step, if any, is in the journal."""
+    """Return whether a file belongs to an experiment, and its trial or step, if any, is in the journal."""
     if file.is_symlink() or not file.is_file() or not NAME.fullmatch(name):
         return False
     raw = re.match(r"raw/(step-)?(\d+)\.", name)
@@ -221,7 +223,7 @@ def _hosts_seen(names: Pseudonyms, known: Literals) -> Literals:
 
 
 def _vocabulary(plan: Plan) -> frozenset[str]:
-    """Every word of the experiment: in running text, a name that equals one of them is ambiguous."""
+    """Return every word of the experiment: in running text, a name that equals one of them is ambiguous."""
     words = set()
     todo: list[Any] = [msgspec.to_builtins(_wordy(plan.experiment))]
     while todo:
@@ -236,12 +238,12 @@ def _vocabulary(plan: Plan) -> frozenset[str]:
 
 
 def _is_description(node: Sequence[Any]) -> bool:
-    """Whether it is the option ``description`` of fio with its value, which is free text."""
+    """Return whether it is the option ``description`` of fio with its value, which is free text."""
     return tuple(node[:1]) == ("description",)
 
 
 def _wordy(experiment: Experiment) -> Experiment:
-    """The experiment without the parts that may contain names: question, target, commands."""
+    """Return the experiment without the parts that may contain names: question, target, commands."""
     replace = msgspec.structs.replace
     conditions = [
         replace(condition, background=()) for condition in experiment.conditions
@@ -256,7 +258,7 @@ def _wordy(experiment: Experiment) -> Experiment:
 
 
 def _without(name: str, data: bytes, names: Pseudonyms) -> bytes:
-    """A file without identities; byte for byte the same if it had none."""
+    """Return a file without identities; byte for byte the same if it had none."""
     if name.startswith(f"{RAW}/"):
         return _raw(name, data, names)
     if name == EXPERIMENT:
@@ -276,7 +278,7 @@ def _without(name: str, data: bytes, names: Pseudonyms) -> bytes:
 
 
 def _raw(name: str, data: bytes, names: Pseudonyms) -> bytes:
-    """A compressed file of a trial without identities."""
+    """Return a compressed file of a trial without identities."""
     try:
         original = zstandard.ZstdDecompressor().decompress(data)
     except zstandard.ZstdError as error:
@@ -291,7 +293,7 @@ def _raw(name: str, data: bytes, names: Pseudonyms) -> bytes:
 
 
 def _record(name: str, data: bytes, names: Pseudonyms) -> bytes:
-    """A trial's record without identities, also in its outputs in base64."""
+    """Return a trial's record without identities, also in its outputs in base64."""
     before = _json(name, data)
     after = names.document(before)
     for run, clean in zip(_runs(before), _runs(after), strict=True):
@@ -306,7 +308,7 @@ def _record(name: str, data: bytes, names: Pseudonyms) -> bytes:
 
 
 def _from_base64(text: str, what: str, place: str) -> bytes:
-    """The decoded bytes. Raises MeasureError with the message ``what`` for a text that is not base64."""
+    """Return the decoded bytes. Raises MeasureError with the message ``what`` for a text that is not base64."""
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error as error:
@@ -323,7 +325,7 @@ def _runs(record: Any) -> list[dict[str, Any]]:
 
 
 def _text(data: bytes, names: Pseudonyms) -> bytes:
-    """A text without identities; bytes that are not UTF-8 are unchanged."""
+    """Return a text without identities; bytes that are not UTF-8 are unchanged."""
     text = data.decode("utf-8", "surrogateescape")
     return names.text(text).encode("utf-8", "surrogateescape")
 
@@ -336,7 +338,9 @@ def _json(name: str, data: bytes) -> Any:
 
 
 def _journal(contents: dict[str, bytes], names: Pseudonyms | None) -> bytes:
-    """The journal, without identities if ``names`` are given. Sealed lines are sealed again, over the packed files."""
+    """Return the journal, without identities if ``names`` are given. Sealed lines are sealed again, over the packed
+    files.
+    """
     chain = ""
     lines = []
     for line in whole(contents[JOURNAL]):
@@ -360,7 +364,7 @@ def _journal(contents: dict[str, bytes], names: Pseudonyms | None) -> bytes:
 
 
 def _without_way_back(event: dict[str, Any]) -> dict[str, Any]:
-    """An event without the script that boots the original kernel again, and with its command line reduced."""
+    """Return an event without the script that boots the original kernel again, and with its command line reduced."""
     saved = event.get("saved")
     if event.get("type") != "knob-saved" or not isinstance(saved, dict):
         return event
@@ -376,7 +380,7 @@ def _without_way_back(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _command_lines(contents: dict[str, bytes]) -> list[str]:
-    """Every kernel command line in the folder; that of the first session is first."""
+    """Return every kernel command line in the folder; that of the first session is first."""
     values: list[Any] = []
     environments = [name for name in contents if name.startswith("environment")]
     for name in sorted(environments):
@@ -390,7 +394,7 @@ def _command_lines(contents: dict[str, bytes]) -> list[str]:
 
 
 def _command_lines_of(event: dict[str, Any]) -> list[Any]:
-    """The values of a journal event that may be command lines: that of a boot, and those of a saved kernel."""
+    """Return the values of a journal event that may be command lines: that of a boot, and those of a saved kernel."""
     values = [event.get("cmdline")]
     saved = event.get("saved")
     if isinstance(saved, dict):
@@ -400,7 +404,7 @@ def _command_lines_of(event: dict[str, Any]) -> list[Any]:
 
 
 def _removed(names: Pseudonyms) -> tuple[Removed, ...]:
-    """How many identities of each kind were replaced, and in how many places."""
+    """Return how many identities of each kind were replaced, and in how many places."""
     different = Counter(kind for kind, _ in names.given.values())
     removed = [
         Removed(kind, count, names.places[kind]) for kind, count in different.items()

@@ -102,7 +102,7 @@ def _mapped(
     *,
     leave_out: bool,
 ) -> tuple[Mapped, list[str]]:
-    """The experiment on the target and CPUs of this machine, and notes on omitted variants. Raises RequestError."""
+    """Return the experiment on the target and CPUs of this machine, and notes on omitted variants. Raises RequestError."""
     offered = _offered(machine)
     absent = unplaceable(experiment, mapping, offered)
     left_out: list[str] = []
@@ -120,7 +120,7 @@ def _settable(
     *,
     leave_out: bool,
 ) -> tuple[Mapped, list[str]]:
-    """The experiment without variants that cannot be set here, and notes on these. Raises RequestError."""
+    """Return the experiment without variants that cannot be set here, and notes on these. Raises RequestError."""
     topology = resolve(machine, target or machine.directory)
     absent = unsettable(machine, mapped.experiment, topology)
     if not absent:
@@ -136,7 +136,7 @@ def _settable(
 
 
 def _offered(machine: Machine) -> dict[str, str]:
-    """The CPUs and memory nodes that iodelta may use on the machine."""
+    """Return the CPUs and memory nodes that iodelta may use on the machine."""
     status = machine.read("/proc/self/status")
     return {
         "cpus": labelled_value(status, "Cpus_allowed_list"),
@@ -170,7 +170,9 @@ def _with_budget(experiment: Experiment, budget: str) -> Experiment:
 
 
 def whole(bundle: Packed) -> Plan:
-    """The plan of a complete experiment. Raises RequestError for an incomplete one, MeasureError for a damaged one."""
+    """Return the plan of a complete experiment. Raises RequestError for an incomplete one, MeasureError for a damaged
+    one.
+    """
     account = Account(bundle.events())
     if not account.over:
         raise RequestError(
@@ -200,8 +202,8 @@ def _runs_no_program(experiment: Experiment, place: str) -> None:
 
 
 def with_one_look(plan: Plan, blocks: int) -> Plan:
-    """The plan with a single look, at about ``blocks`` blocks. A run that stops at the first clear look exaggerates the
-    change, and a reproduction compares sizes. A screen of many cells is unchanged."""
+    """Return the plan with a single look, at about ``blocks`` blocks. A run that stops at the first clear look
+    exaggerates the change, and a reproduction compares sizes. A screen of many cells is unchanged."""
     if plan.rules.family == "screen":
         return plan
     most = min(plan.rules.max_blocks, max(1, int(plan.budget_rounds)))
@@ -212,7 +214,9 @@ def with_one_look(plan: Plan, blocks: int) -> Plan:
 def _reduced(
     experiment: Experiment, absent: dict[str, str]
 ) -> tuple[Experiment, list[str]]:
-    """The experiment without these variants, and a note on each. Raises RequestError if nothing is left to compare."""
+    """Return the experiment without these variants, and a note on each. Raises RequestError if nothing is left to
+    compare.
+    """
     names = [variant.name for variant in experiment.variants]
     remaining = [name for name in names if name not in absent]
     reasons = [f"{name}: {reason}" for name, reason in absent.items()]
@@ -226,7 +230,7 @@ def _reduced(
 
 
 def _described(bundle: Packed, experiment: Experiment) -> str:
-    """The target of the first session, for a reader: kind, path and size."""
+    """Return the target of the first session, for a reader: kind, path and size."""
     sessions = Account(bundle.events()).sessions
     there = sessions[0].target if sessions else {}
     size = there.get("size_bytes")

@@ -384,7 +384,7 @@ class Pseudonyms:
         return [(re.compile(pattern), self._literal, "", ())]
 
     def name(self, identity: str, kind: str) -> str:
-        """The placeholder of an identity; always the same for the same identity."""
+        """Return the placeholder of an identity; always the same for the same identity."""
         if _PLACEHOLDER.fullmatch(identity):
             return identity
         stem, part = identity, ""
@@ -399,7 +399,9 @@ class Pseudonyms:
         return self.given[stem][1] + part
 
     def text(self, text: str, *, versions: bool = False) -> str:
-        """A text without identities. ``versions``: the text is a version number, which may look like an IP address."""
+        """Return a text without identities. ``versions``: the text is a version number, which may look like an IP
+        address.
+        """
         # Placeholders contain none of the words, so the original text tells which patterns can match.
         lower = text.lower()
         for pattern, replace, kind, words in self._steps:
@@ -427,7 +429,7 @@ class Pseudonyms:
         return value
 
     def _value(self, value: str, path: tuple[str, ...]) -> str:
-        """A string of a document, at ``path``, without identities."""
+        """Return a string of a document, at ``path``, without identities."""
         key = path[-1] if path else ""
         if key in COMMAND_LINES:
             value = reduced(value)
@@ -436,7 +438,7 @@ class Pseudonyms:
         return self.text(value, versions=key in VERSIONS)
 
     def _is_name(self, value: str, path: tuple[str, ...]) -> bool:
-        """Whether a string is a known identity: an ordinary word is one only in the place of a name."""
+        """Return whether a string is a known identity: an ordinary word is one only in the place of a name."""
         if value not in self.only_as_names:
             return True
         return bool(kind_of(path, value))
@@ -450,7 +452,7 @@ class Pseudonyms:
         return self.name(text, kind)
 
     def _looks(self, kind: str) -> Callable[[re.Match[str]], str]:
-        """The replacement for matches of a pattern: of the group ``id``, or of all if there is no such group."""
+        """Return the replacement for matches of a pattern: of the group ``id``, or of all if there is no such group."""
 
         def replace(match: re.Match[str]) -> str:
             group = "id" if "id" in match.re.groupindex else 0
@@ -474,19 +476,19 @@ def _of_command_lines(command_lines: Collection[str]) -> list[_Step]:
 
 
 def _any_of(texts: Collection[str]) -> str:
-    """A regular expression for any of these; a longer text comes before its own beginning."""
+    """Return a regular expression for any of these; a longer text comes before its own beginning."""
     longest_first = sorted(set(texts), key=lambda text: (-len(text), text))
     return "|".join(map(re.escape, longest_first))
 
 
 def nameless(document: Any) -> Any:
-    """A document with one word for every identity of a kind, so that names are not differences between machines."""
+    """Return a document with one word for every identity of a kind, so that names are not differences between machines."""
     named = Pseudonyms(of_document(document)).document(document)
     return _numberless(named)
 
 
 def is_nameless(value: Any) -> bool:
-    """Whether a document contains placeholders, so that its machine has no names."""
+    """Return whether a document contains placeholders, so that its machine has no names."""
     if isinstance(value, dict):
         return any(map(is_nameless, value.values()))
     if isinstance(value, list):
@@ -512,7 +514,7 @@ def _numberless(value: Any) -> Any:
 
 
 def _disk_and_partition(name: str) -> tuple[str, str]:
-    """A name below /dev/disk/by-id, split before ``-partN``; the second part is empty for a whole disk."""
+    """Return a name below /dev/disk/by-id, split before ``-partN``; the second part is empty for a whole disk."""
     disk, separator, number = name.rpartition("-part")
     if separator and number.isdecimal():
         return disk, separator + number
@@ -520,7 +522,7 @@ def _disk_and_partition(name: str) -> tuple[str, str]:
 
 
 def _identifies(text: str, kind: str) -> bool:
-    """Whether a match of a pattern of this kind identifies a machine or a person."""
+    """Return whether a match of a pattern of this kind identifies a machine or a person."""
     if kind == "IP address":
         return _is_address(text)
     if kind == "path":
@@ -529,14 +531,14 @@ def _identifies(text: str, kind: str) -> bool:
 
 
 def _is_ordinary(word: str, vocabulary: Collection[str]) -> bool:
-    """Whether a word may have another meaning: it is short, a plain number, common, or used in the experiment."""
+    """Return whether a word may have another meaning: it is short, a plain number, common, or used in the experiment."""
     if len(word) < SHORTEST or word.isdecimal():
         return True
     return word.casefold() in ORDINARY or word in vocabulary
 
 
 def _is_address(text: str) -> bool:
-    """Whether a text is an IP address that identifies a machine: neither loopback nor unspecified."""
+    """Return whether a text is an IP address that identifies a machine: neither loopback nor unspecified."""
     try:
         address = ipaddress.ip_address(text.replace("-", "."))
     except ValueError:

@@ -90,7 +90,7 @@ def command(what: str, fio: tuple[str, ...], **options: object) -> None:
 
 
 def ask(base: str, fio: tuple[str, ...], options: dict[str, object]) -> Question:
-    """The question that the options ask. Raises RequestError."""
+    """Return the question that the options ask. Raises RequestError."""
     from iodelta.bisect.attribution import DEFAULT_BLOCKS, blocks_for
     from iodelta.bisect.git import Repository
     from iodelta.bisect.question import Patches

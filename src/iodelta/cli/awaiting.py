@@ -64,7 +64,7 @@ def _tell(
 
 
 def how_far(read: int, total: int, seconds: float) -> str:
-    """The progress in words; only the bytes that were read if the total is unknown or reached."""
+    """Return the progress in words; only the bytes that were read if the total is unknown or reached."""
     if read >= total:
         return f"{read / 1e6:,.0f} MB read, {seconds:.0f} s"
     return f"{read / 1e6:,.0f} of {total / 1e6:,.0f} MB read{time_left(read / total, seconds)}"

@@ -186,7 +186,7 @@ def candidates(items: Sequence[str], title: Callable[[str], str]) -> str:
 
 
 def ask(fio: tuple[str, ...], options: dict[str, object]) -> Question:
-    """The question that the options ask. Raises RequestError."""
+    """Return the question that the options ask. Raises RequestError."""
     from iodelta.bisect.git import Repository
     from iodelta.bisect.question import Commits
     from iodelta.cli.search_question import Asked

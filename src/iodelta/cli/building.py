@@ -70,7 +70,7 @@ def _built(
     *,
     one: bool,
 ) -> Iterator[Built]:
-    """Each kernel as it is built. Raises RequestError for several revisions where only ``one`` is wanted."""
+    """Yield each kernel as it is built. Raises RequestError for several revisions where only ``one`` is wanted."""
     machine = LocalMachine()
     if not revs:
         source = as_it_lies(machine, str(tree))

@@ -31,7 +31,7 @@ NUMBERS = frozenset("margin exact first rest no_revert force metric".split())
 def replayed(
     machine: Machine, question: Question, answers: Iterable[Answered]
 ) -> Searched | Judged:
-    """A search up to these answers; words have a separate kind of search. Raises MeasureError, RequestError."""
+    """Return a search up to these answers; words have a separate kind of search. Raises MeasureError, RequestError."""
     if question.by_hand == "words":
         return judged(machine, question, answers)
     return searched(machine, question, answers)
@@ -40,8 +40,8 @@ def replayed(
 def answer_of(
     path: Path, words: tuple[str, ...], options: dict[str, object]
 ) -> Once | None:
-    """The answer that follows a folder's name, checked against the search; None without one. ``undo`` becomes the
-    option. Raises RequestError."""
+    """Return the answer that follows a folder's name, checked against the search; None without one. ``undo`` becomes
+    the option. Raises RequestError."""
     value = str(options["value"] or "")
     if not words and not value:
         return None
@@ -81,7 +81,7 @@ class Once:
         self._answer: str | None = answer
 
     def line(self, item: str, proposal: Sequence[str]) -> str | None:
-        """The answer, then None. Raises RequestError if another call has answered in the meantime."""
+        """Return the answer, then None. Raises RequestError if another call has answered in the meantime."""
         text, self._answer = self._answer, None
         if text is not None and item != self._item:
             raise RequestError(
@@ -100,7 +100,7 @@ class Prompt:
         self._text = b""
 
     def line(self, item: str, proposal: Sequence[str]) -> str | None:
-        """The next line that is not empty. Text without a line end at the end of the input is not an answer."""
+        """Return the next line that is not empty. Text without a line end at the end of the input is not an answer."""
         for text in proposal:
             self._say(text)
         while True:

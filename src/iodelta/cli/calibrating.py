@@ -71,7 +71,7 @@ class Measured:
 
     @property
     def complete(self) -> bool:
-        """Whether it was not interrupted."""
+        """Return whether it was not interrupted."""
         return self.outcome.reason != "interrupted"
 
 
@@ -98,7 +98,7 @@ class Asked:
     force: bool
 
     def question(self) -> tuple[str, Experiment]:
-        """The experiment as text, and its first cell under its baseline. Raises RequestError."""
+        """Return the experiment as text, and its first cell under its baseline. Raises RequestError."""
         text, experiment = (
             self._by_fio() if self.workload is None else self._by_file(self.workload)
         )
@@ -110,7 +110,7 @@ class Asked:
         )
 
     def label(self, experiment: Experiment) -> str:
-        """The name of the workload in later reports."""
+        """Return the name of the workload in later reports."""
         if experiment.of_command:
             return experiment.cells[0].name
         return " ".join(word.removeprefix("--") for word in (self.fio or DEFAULT))
@@ -131,7 +131,7 @@ class Asked:
         return text, parse(text, COMMAND_LINE, numbered=False, strict=True, same=True)
 
     def _by_file(self, path: Path) -> tuple[str, Experiment]:
-        """The design of the file, with the values of the command line."""
+        """Return the design of the file, with the values of the command line."""
         given = given_options(("margin", "trial", "ramp"))
         if self.fio or "ramp" in given:
             what = "an option of fio" if self.fio else "--ramp"

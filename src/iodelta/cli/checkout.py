@@ -38,5 +38,5 @@ def checked_out(path: str) -> dict[str, str | bool]:
 
 
 def _without_password(url: str) -> str:
-    """An address without the user and password that it may hold."""
+    """Return an address without the user and password that it may hold."""
     return re.sub(r"^([a-z+]+://)[^/@]*@", r"\1", url.replace("\n", " "))

@@ -52,7 +52,9 @@ def _words(begun: str, target: str) -> Iterator[str]:
 
 
 def _start(name: str) -> str:
-    """A knob's name and its equals sign; for a name with a placeholder (``sysctl.NAME``) only the part before it."""
+    """Return a knob's name and its equals sign; for a name with a placeholder (``sysctl.NAME``) only the part before
+    it.
+    """
     fixed = name.rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
     if fixed != name:
         return fixed

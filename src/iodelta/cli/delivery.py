@@ -60,7 +60,7 @@ ENDINGS = {
 
 
 def delivered(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options for the destination of a report and its charts. They are checked before anything else."""
+    """Return the options for the destination of a report and its charts. They are checked before anything else."""
 
     @functools.wraps(command)
     def checked(*, charts: Path | None, force: bool, **others: Any) -> Any:
@@ -90,7 +90,7 @@ def scaled(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def printed(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options for the destination of a report without charts."""
+    """Return the options for the destination of a report without charts."""
     return _into_file(force_option(command))
 
 
@@ -135,7 +135,7 @@ def _into_file(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def format_of(output: Path, format_: str) -> str:
-    """The requested format, else the one that the file's name implies. Raises RequestError."""
+    """Return the requested format, else the one that the file's name implies. Raises RequestError."""
     asked = (
         click.get_current_context().get_parameter_source("format_")
         is ParameterSource.COMMANDLINE
@@ -169,7 +169,7 @@ def format_of(output: Path, format_: str) -> str:
 
 
 def _choices() -> Sequence[str]:
-    """The formats of the command that runs."""
+    """Return the formats of the command that runs."""
     options = click.get_current_context().command.params
     asked = next(option for option in options if option.name == "format_")
     if not isinstance(asked.type, click.Choice):
@@ -258,7 +258,7 @@ def print_result(result: Result, detail: Detail = PLAIN) -> None:
 
 
 def _pictures(result: Result, terminal: Console) -> Iterator[Text]:
-    """What a terminal draws below the numbers of a comparison or an import."""
+    """Yield what a terminal draws below the numbers of a comparison or an import."""
     from iodelta.report.formats.pictures import bars_of, draws, sparks
     from iodelta.report.formats.terminal import width_of
     from iodelta.study.rows import Shown
@@ -278,14 +278,14 @@ def charts_of(
     scale: Scale,
     baseline: str | None = None,
 ) -> Charts:
-    """The charts of a comparison."""
+    """Return the charts of a comparison."""
     from iodelta.report.formats.html import result
 
     return result.charts_of(comparison, layouts, paths, baseline, scale)
 
 
 def charts_of_runs(layout: Layout, scale: Scale) -> Charts:
-    """The charts of results of which nothing is compared."""
+    """Return the charts of results of which nothing is compared."""
     from iodelta.report.formats.html import result
 
     return result.charts_of_runs(layout, scale)

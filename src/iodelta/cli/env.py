@@ -97,7 +97,7 @@ def command(
 
 
 def _same_target(folder: Path | None, machine: str, other: Path | None) -> str:
-    """The target of OTHER, so that both environments describe the same; empty if it does not exist here."""
+    """Return the target of OTHER, so that both environments describe the same; empty if it does not exist here."""
     if folder is not None or machine or other is None:
         return ""
     path = str(_environment(other, "", "").get("target", {}).get("path", ""))

@@ -27,7 +27,7 @@ WRITTEN = "written"
 
 
 def force(command: C) -> C:
-    """The option of every command that writes a file."""
+    """Return the option of every command that writes a file."""
     return click.option(
         "--force", is_flag=True, help="Overwrite files that iodelta did not write."
     )(command)

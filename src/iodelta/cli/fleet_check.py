@@ -119,7 +119,7 @@ def _with_placebo(
     place: Path | None,
     how: How,
 ) -> FleetCheckAnswer:
-    """The answer with a step for what the comparison of each good host with itself found."""
+    """Return the answer with a step for what the comparison of each good host with itself found."""
     import time
 
     from msgspec.structs import replace

@@ -142,7 +142,7 @@ def _outcome(place: Path) -> End:
 
 
 def _alarm(account: ExperimentAccount) -> str:
-    """A message if a placebo was called a change; empty otherwise."""
+    """Return a message if a placebo was called a change; empty otherwise."""
     for verdict in account.judgement.verdicts:
         if verdict.variant == PLACEBO and verdict.word in ("regression", "improvement"):
             return f"its placebo, the baseline under another name, was called {verdict.word} in {verdict.cell}"

@@ -64,7 +64,8 @@ def gated(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def exit_code(result: Coded, words: Words | None) -> int:
-    """The exit code of a result by ``words``: 1, 3 where they say inconclusive, 4 where nothing could be measured.
+    """Return the exit code of a result by ``words``: 1, 3 where they say inconclusive, 4 where nothing could be
+    measured.
 
     Raises RequestError for other words than ``WORSE`` where the result has no verdict.
     """

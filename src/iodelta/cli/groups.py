@@ -21,7 +21,7 @@ FORMS = {
 
 
 def with_forms(command: click.Command) -> click.Command:
-    """The command with TIME, SIZE, PATH or NAME in place of click's TEXT in its help."""
+    """Return the command with TIME, SIZE, PATH or NAME in place of click's TEXT in its help."""
     for option in command.params:
         if (
             isinstance(option, click.Option)

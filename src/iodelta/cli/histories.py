@@ -41,14 +41,16 @@ SCANNED = 200_000
 
 
 def ends_said(good: HistoryPoint, bad: HistoryPoint) -> str:
-    """The two nights around a step."""
+    """Return the two nights around a step."""
     from iodelta.report.stories.course import ends
 
     return ends(good, bad)
 
 
 def opened(place: str, log: Path | None, *, write: bool = False) -> tuple[Store, Log]:
-    """The history and its log. Raises RequestError where the extra is missing, or a newer iodelta made the history."""
+    """Return the history and its log. Raises RequestError where the extra is missing, or a newer iodelta made the
+    history.
+    """
     kind = store_class()
     written = log_of(place, log)
     store = store_of(place, kind)
@@ -161,8 +163,8 @@ def scan_added(store: Store, written: Log) -> None:
 def keeper(
     place: str, log: Path | None, *, dry_run: bool = False
 ) -> Callable[[Iterable[Path]], None]:
-    """What adds measured folders to the history at ``place``, opened now so that a wrong one is refused before anything
-    is measured; without a place nothing is added. Raises RequestError."""
+    """Return what adds measured folders to the history at ``place``, opened now so that a wrong one is refused before
+    anything is measured; without a place nothing is added. Raises RequestError."""
     if log is not None and not place:
         raise RequestError(
             "a log without a history",
@@ -238,7 +240,7 @@ def given_of(
     better: tuple[tuple[str, str], ...] = (),
     repo: str = "",
 ) -> Given:
-    """What options say of results that do not say it themselves. Raises RequestError."""
+    """Return what options say of results that do not say it themselves. Raises RequestError."""
     from iodelta.history.log import Given
 
     for text, name in (

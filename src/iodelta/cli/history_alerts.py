@@ -236,8 +236,8 @@ def annotate(
 
 
 def recorded(store: Store, written: Log) -> History:
-    """All alerts, new ones written to the log and all to the database. Where these cannot be written, that is said and
-    the alerts are shown all the same."""
+    """Return all alerts, new ones written to the log and all to the database. Where these cannot be written, that is
+    said and the alerts are shown all the same."""
     from iodelta.history.kept import told
 
     found, _, failed = told(store, written)
@@ -247,7 +247,7 @@ def recorded(store: Store, written: Log) -> History:
 
 
 def chosen(found: History, name: str) -> Alert:
-    """The alert with this identifier or its first characters. Raises RequestError."""
+    """Return the alert with this identifier or its first characters. Raises RequestError."""
     named = [one for one in found.alerts if name and one.id.startswith(name)]
     if len(named) == 1:
         return named[0]
@@ -296,7 +296,7 @@ def _show(found: History) -> None:
 
 
 def alert_lines(alert: Alert, *, shown: int | None) -> list[str]:
-    """An alert in lines; of long lists the first so many."""
+    """Return an alert in lines; of long lists the first so many."""
     from iodelta.report.stories.course import noted_said
 
     lines = [f"alert {alert.id}: {state_said(alert)}"]
@@ -347,7 +347,7 @@ def state_said(alert: Alert) -> str:
 
 
 def step_said(candidate: Candidate, *, is_confirmed: bool = False) -> str:
-    """A series and its step."""
+    """Return a series and its step."""
     from iodelta.history.placebo import against
 
     by = against(candidate.variant) if candidate.by == "ratio" else "of the level alone"
@@ -366,7 +366,7 @@ def step_said(candidate: Candidate, *, is_confirmed: bool = False) -> str:
 
 
 def false_alarms_said(alert: Alert) -> str:
-    """How often the rule of an alert is wrong: expected, and as counted on this machine."""
+    """Return how often the rule of an alert is wrong: expected, and as counted on this machine."""
     alarms = alert.false_alarms
     measured = f"{alarms.placebo_candidates} candidates in {plural(alarms.placebo_points, 'point')}"
     text = (

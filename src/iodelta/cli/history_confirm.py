@@ -130,7 +130,7 @@ def confirmed(
 
 
 def _is_begun(folder: Path, written: Log) -> bool:
-    """Whether the log already has the beginning of this confirmation."""
+    """Return whether the log already has the beginning of this confirmation."""
     from iodelta.history.log import Confirming
 
     entries = written.entries()[0]
@@ -165,7 +165,7 @@ def measure(folder: Path, file: Path, allowed: Allowed) -> None:
 
 
 def _outcome(alert: Alert, folder: Path) -> Confirmed:
-    """The log entry of a confirmation that has ended. Raises MeasureError."""
+    """Return the log entry of a confirmation that has ended. Raises MeasureError."""
     from iodelta.history.confirm import BAD, told, word_of
     from iodelta.history.log import Confirmed
     from iodelta.lab.folder import JOURNAL, Folder

@@ -126,7 +126,7 @@ def night(
 def _measured(
     begun: NightBegun, file: Path, allowed: Allowed, store: Store, written: Log
 ) -> NightAdded:
-    """The folder of this night in the history."""
+    """Return the folder of this night in the history."""
     from iodelta.history.adding import add
     from iodelta.history.log import Given
 
@@ -196,15 +196,15 @@ def _show(
 
 
 def _short(alert: Alert) -> str:
-    """An alert of an earlier night."""
+    """Return an alert of an earlier night."""
     since = time.strftime("%Y-%m-%d", time.gmtime(alert.opened))
     state = f"{inert(state_said(alert))}, known since {since}"
     return f"alert {alert.id}: {state}; `iodelta history alert {alert.id}` shows it"
 
 
 def _unfinished(file: Path, written: Log, commit: str) -> NightBegun | None:
-    """A night of this file that has no end yet, unless another commit was checked out since: then it stays as far as
-    it came."""
+    """Return a night of this file that has no end yet, unless another commit was checked out since: then it stays as
+    far as it came."""
     from iodelta.history.log import NightBegun, NightEnded
 
     last: NightBegun | None = None
@@ -258,7 +258,7 @@ def _end(written: Log) -> None:
 
 
 def _commit(file: Path, revision: str) -> str:
-    """The revision, or else the commit that is checked out where [build] says; empty without a repository."""
+    """Return the revision, or else the commit that is checked out where [build] says; empty without a repository."""
     from iodelta.bisect.git import Repository
     from iodelta.cli.checkout import checked_out
     from iodelta.machine import LocalMachine
@@ -292,7 +292,7 @@ def _data(file: Path) -> dict[str, Any]:
 
 
 def _resolved(file: Path, commit: str, place: Path) -> str:
-    """The text of the night's experiment: built, its places filled in, its commit recorded. Raises RequestError."""
+    """Return the text of the night's experiment: built, its places filled in, its commit recorded. Raises RequestError."""
     from iodelta.cli.checkout import checked_out
     from iodelta.experiment import toml_text
     from iodelta.experiment.build import filled

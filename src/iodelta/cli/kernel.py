@@ -235,7 +235,7 @@ def sweep(
 
 
 def _too_few(count: int, row: str, target: str, anatomy: str) -> MeasureError:
-    """The message if a row of kernels has fewer than two, with everything else that its guests lack here."""
+    """Return the message if a row of kernels has fewer than two, with everything else that its guests lack here."""
     from iodelta.path.plan import check_programs
 
     said = f"{count} of the kernels {row} are here; a sweep needs two"

@@ -32,7 +32,7 @@ Given = Mapping[str, str | int | bool | list[str] | None]
 def of_file(
     path: Path, *, top: Given, target: Given, design: Given, allowed: bool
 ) -> tuple[str, Experiment]:
-    """The text of an experiment file with options of the command line put into it, and what it says.
+    """Return the text of an experiment file with options of the command line put into it, and what it says.
 
     Raises RequestError unless its workload is a command, RefusedError unless that may run.
     """

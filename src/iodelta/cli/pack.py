@@ -120,7 +120,7 @@ def _account(made: Packing, kept: bool) -> list[str]:
 
 
 def _packed(made: Packing) -> list[str]:
-    """The files that travel, those of trials counted together, with their sizes."""
+    """Return the files that travel, those of trials counted together, with their sizes."""
     raw = [size for name, size in made.files if name.startswith("raw/")]
     lines = ["Packed:"]
     lines += [
@@ -136,7 +136,7 @@ def _packed(made: Packing) -> list[str]:
 
 
 def _replaced(made: Packing) -> list[str]:
-    """What does not travel: identities, words of the command line, files."""
+    """Return what does not travel: identities, words of the command line, files."""
     places = {one.kind: one.places for one in made.manifest.removed}
     lines = (
         ["Removed (the bundle contains only the placeholders, not this list):"]

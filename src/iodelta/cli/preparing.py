@@ -60,7 +60,7 @@ class Asked:
     force: bool
 
     def asks_anew(self) -> bool:
-        """Whether an option is given that only a new preparation can have."""
+        """Return whether an option is given that only a new preparation can have."""
         texts = (
             self.fio,
             self.machine,
@@ -116,7 +116,7 @@ def _started(
 
 
 def _question(path: Path, asked: Asked) -> tuple[str, str, Path]:
-    """The text of the question, what to call it, and where its files are looked up. Raises RequestError."""
+    """Return the text of the question, what to call it, and where its files are looked up. Raises RequestError."""
     if path.suffix != ".toml":
         target = {"path": str(path), "size": asked.size}
         steps = {"purge": asked.purge, "round": asked.round_, "spare": asked.spare}

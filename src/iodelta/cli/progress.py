@@ -22,7 +22,7 @@ QUARTERS = 4
 
 
 def redrawable(stream: Any) -> bool:
-    """Whether ``stream`` is a terminal that supports a carriage return and erasing a line.
+    """Return whether ``stream`` is a terminal that supports a carriage return and erasing a line.
 
     Variables such as ``FORCE_COLOR`` request colour in a log, which still has no cursor.
     """
@@ -31,7 +31,7 @@ def redrawable(stream: Any) -> bool:
 
 
 def time_left(share: float | None, seconds: float) -> str:
-    """The time left, estimated from the ``seconds`` that ``share`` of the work took; empty while it is too
+    """Return the time left, estimated from the ``seconds`` that ``share`` of the work took; empty while it is too
     uncertain."""
     if share is None or not TELLING_SHARE <= share < 1 or seconds < TELLING_SECONDS:
         return ""
@@ -46,7 +46,7 @@ class Pace:
         self._begun = self._first = 0.0
 
     def left(self, step: str, share: float) -> str:
-        """The time left for a step of which ``share`` is done; empty while it is too uncertain."""
+        """Return the time left for a step of which ``share`` is done; empty while it is too uncertain."""
         now = time.monotonic()
         if step != self._step:
             self._step, self._begun, self._first = step, now, share

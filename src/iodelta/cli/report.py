@@ -297,7 +297,7 @@ def _write_reproducer(request: Request) -> int:
 
 
 def _report_foreign_results(request: Request) -> int:
-    """A comparison where the results hold several variants, else a table of what they contain."""
+    """Return a comparison where the results hold several variants, else a table of what they contain."""
     _refuse_explanation_and_script(request)
     _refuse_counts(request)
     layout = _read(request.path)
@@ -374,7 +374,7 @@ def _refuse_explanation_and_script(request: Request) -> None:
 
 
 def _of_counts(request: Request) -> bool:
-    """Whether it asks for what only counted instructions have."""
+    """Return whether it asks for what only counted instructions have."""
     deep = request.lines or request.paths or request.footprint
     return request.functions or request.bill or deep
 

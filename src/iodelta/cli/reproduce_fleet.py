@@ -56,7 +56,7 @@ class Request:
 
     @property
     def place(self) -> Path:
-        """The fleet folder: the same command again finds it."""
+        """Return the fleet folder: the same command again finds it."""
         return self.folder or Path(
             f"iodelta-fleet-{self.bundle.path.name.removesuffix(ENDING)}"
         )
@@ -96,7 +96,7 @@ def reproduce_on(
 def _accepted(
     asked: Request, output: Callable[..., object], *, error: bool
 ) -> dict[str, bytes]:
-    """The files of the question, once what the first host would run was shown and accepted. Raises IodeltaError."""
+    """Return the files of the question, once what the first host would run was shown and accepted. Raises IodeltaError."""
     prepared, refused = _first(asked)
     plan = plan_of(prepared, asked.there, asked.bundle, asked.place, refused)
     if asked.dry_run:
@@ -117,7 +117,9 @@ def _accepted(
 
 
 def _first(asked: Request) -> tuple[Prepared, RefusedError | None]:
-    """The plan as the first host that answers would run it, and what the guard refuses there. Raises IodeltaError."""
+    """Return the plan as the first host that answers would run it, and what the guard refuses there. Raises
+    IodeltaError.
+    """
     from iodelta.fleet.checking import destroyed
     from iodelta.lab.booting import refusal
 
@@ -141,7 +143,7 @@ def _first(asked: Request) -> tuple[Prepared, RefusedError | None]:
 def _prepared(
     asked: Request, host: FleetHost, machine: Machine, silent: Sequence[IodeltaError]
 ) -> Prepared:
-    """The plan as this host would run it, with a note for which hosts it stands."""
+    """Return the plan as this host would run it, with a note for which hosts it stands."""
     prepared = _prepared_on(host, machine, asked.bundle, asked.there, asked.wishes)
     names = ", ".join(one.name for one in asked.fleet.hosts)
     of_hosts = f"shown as on {host.name}; measured on {plural(len(asked.fleet.hosts), 'host')}: {names}"
@@ -168,7 +170,7 @@ def _prepared_on(
 
 
 def _found(folder: FleetFolder, asked: Request) -> FleetReproduced:
-    """What the chosen hosts make of it."""
+    """Return what the chosen hosts make of it."""
     from iodelta.bundle.packed import is_own, opened
     from iodelta.fleet.status import status_of
     from iodelta.study.fleet_host import Left

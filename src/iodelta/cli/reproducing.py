@@ -56,7 +56,7 @@ def prepared_for(
     *,
     leave_out: bool,
 ) -> Prepared:
-    """The experiment of a bundle as ``machine`` would run it. Raises RequestError."""
+    """Return the experiment of a bundle as ``machine`` would run it. Raises RequestError."""
     from iodelta.bundle.planning import prepare, whole
     from iodelta.study.reproduction import planned_blocks
 
@@ -80,7 +80,7 @@ def plan_of(
     place: Path,
     refused: RefusedError | None,
 ) -> PlanAnswer:
-    """What would be run and set here."""
+    """Return what would be run and set here."""
     from iodelta.bundle.planning import commands
     from iodelta.study.planned import FromBundle, plan_answer
 

@@ -93,7 +93,7 @@ class Asked:
         )
 
     def overrides(self) -> dict[str, dict[str, Any]]:
-        """The options by the tables of an experiment file."""
+        """Return the options by the tables of an experiment file."""
         given = {
             name: value
             for name, value in self.given.items()
@@ -227,7 +227,7 @@ def _begin(path: Path | None, asked: Asked) -> None:
 def _started(
     place: Path, text: str, plan: Plan, machines: Sequence[Machine], asked: Asked
 ) -> Folder:
-    """The folder of an experiment that was measured until its end."""
+    """Return the folder of an experiment that was measured until its end."""
     from iodelta.cli.watching import watcher
     from iodelta.lab.progress import Control
     from iodelta.lab.session import start
@@ -281,7 +281,7 @@ looked = functools.partial(planning.looked, say=say_line)
 
 
 def planned(machines: Sequence[Machine], found: Looked, format_: str) -> Plan:
-    """The plan that was ``found`` to run on all the machines, shown to the user in a few lines.
+    """Return the plan that was ``found`` to run on all the machines, shown to the user in a few lines.
 
     Raises RequestError, RefusedError for what may not be written to, and BusyError.
     """
@@ -315,7 +315,7 @@ def _seconds(budget: str) -> float:
 
 
 def _question(path: Path | None, asked: Asked) -> tuple[str, str, Path]:
-    """The text of the experiment, what to call it in messages, and where its relative paths begin."""
+    """Return the text of the experiment, what to call it in messages, and where its relative paths begin."""
     fio = asked.fio
     if path is None or path.suffix != ".toml":
         if path is not None:

@@ -37,7 +37,9 @@ repository = click.option(
 
 
 def measuring(builds: str, knob: str) -> Decorator[Any]:
-    """How one of them is made ready and measured. ``builds`` and ``knob``: what --build and --set say of themselves."""
+    """Return how one of them is made ready and measured. ``builds`` and ``knob``: what --build and --set say of
+    themselves.
+    """
     return together(
         click.option("--build", default="", metavar="COMMAND", help=builds),
         click.option(
@@ -146,7 +148,7 @@ time_limits = together(
 
 
 def folder(plan: str) -> Decorator[Any]:
-    """The folder: where it is made, and what is done with one. ``plan``: what --plan says of itself."""
+    """Return the folder: where it is made, and what is done with one. ``plan``: what --plan says of itself."""
     return together(
         click.option(
             "--seed",

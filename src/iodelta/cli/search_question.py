@@ -96,7 +96,7 @@ class Asked:
         )
 
     def measured(self) -> Measured:
-        """The metric of the cell, or the number that a command prints."""
+        """Return the metric of the cell, or the number that a command prints."""
         from iodelta.bisect.measure import cell_experiment, cell_metric
 
         if self.by_hand:
@@ -143,7 +143,7 @@ class Asked:
         return top
 
     def _by_command(self) -> Measured:
-        """The number that --measure prints. Raises RequestError for options of fio."""
+        """Return the number that --measure prints. Raises RequestError for options of fio."""
         if self.text("machine") or self.text("clock"):
             raise RequestError(
                 "--measure is your own command, and runs on this machine",
@@ -165,7 +165,7 @@ class Asked:
         return Measured("the number", "", cast(Better, self._options["better"]))
 
     def _by_file(self, path: Path) -> Measured:
-        """A number of the command of an experiment file."""
+        """Return a number of the command of an experiment file."""
         from iodelta.bisect.measure import cell_experiment, cell_metric
         from iodelta.cli.own_command import check_settings, of_file
 
@@ -197,13 +197,13 @@ class Asked:
 
     @property
     def by_hand(self) -> Literal["", "words", "numbers"]:
-        """Whether a person answers, and in what."""
+        """Return whether a person answers, and in what."""
         if not self._options.get("by_hand"):
             return ""
         return "numbers" if self.text("better") else "words"
 
     def _by_person(self) -> Measured:
-        """What a person is asked about; nothing is built or measured here."""
+        """Return what a person is asked about; nothing is built or measured here."""
         from iodelta.cli.by_hand import MEASURING, NUMBERS
 
         given = given_options(self._options)
@@ -286,7 +286,7 @@ class Asked:
         return knobs_set
 
     def question(self, subject: Subject, *, blocks: int = 8) -> Question:
-        """All of it, about ``subject``."""
+        """Return all of it, about ``subject``."""
         measured = self.measured()
         return Question(
             subject=subject,
@@ -322,7 +322,7 @@ class Asked:
 
 
 def given_options(options: Iterable[str]) -> set[str]:
-    """Which of the options were on the command line."""
+    """Return which of the options were on the command line."""
     context = click.get_current_context()
     return {
         name
@@ -332,7 +332,7 @@ def given_options(options: Iterable[str]) -> set[str]:
 
 
 def spelt(option: str) -> str:
-    """An option as the user writes it."""
+    """Return an option as the user writes it."""
     return "--" + {"artifacts": "artifact", "knobs": "set"}.get(option, option).replace(
         "_", "-"
     )

@@ -83,8 +83,8 @@ class Lines:
 def open_folder(
     path: Path, fio: tuple[str, ...], options: dict[str, object]
 ) -> SearchFolder:
-    """The folder of an earlier call, with what --undo takes back taken back. Raises RequestError, also when a question
-    was given as well."""
+    """Return the folder of an earlier call, with what --undo takes back taken back. Raises RequestError, also when a
+    question was given as well."""
     wrong = sorted(
         given_options(options) - {"plan_", "undo", "show_", "format_", "value", "rest"}
     )
@@ -107,7 +107,7 @@ def open_folder(
 def new_folder(
     kind: str, question: Question, machine: Machine, options: dict[str, object]
 ) -> SearchFolder:
-    """The folder of a new question. Raises RequestError, MeasureError."""
+    """Return the folder of a new question. Raises RequestError, MeasureError."""
     place = options["folder"]
     return new(
         place if isinstance(place, Path) else fresh_name(kind), question, machine
@@ -231,5 +231,5 @@ def deliver(
 
 
 def fresh_name(kind: str) -> Path:
-    """A folder's name that tells when it was begun."""
+    """Return a folder's name that tells when it was begun."""
     return Path(time.strftime(f"iodelta-{kind}-%Y%m%d-%H%M%S"))

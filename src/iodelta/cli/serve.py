@@ -168,7 +168,7 @@ def _serve(
 def _with_confirmations(
     roots: tuple[Path, ...], history: Histories | None
 ) -> tuple[Path, ...]:
-    """The directories that are served, and the one in which alerts are confirmed, where that lies elsewhere."""
+    """Return the directories that are served, and the one in which alerts are confirmed, where that lies elsewhere."""
     if history is None:
         return roots
     from iodelta.api.confirming import confirmations

@@ -39,7 +39,7 @@ def with_anatomy(what: str, *, hidden: bool = False) -> Decorator:
 
 
 def design_options(command: Any) -> Any:
-    """Every option of ``DesignOptions``."""
+    """Return every option of ``DesignOptions``."""
     for name, spec in reversed(specs().items()):
         if spec.form == "FLAG":
             option = click.option(f"--{name}", is_flag=True, help=spec.help)

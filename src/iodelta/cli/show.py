@@ -104,7 +104,7 @@ def command(
 
 
 def _again(paths: tuple[str, ...], pattern: str | None, *, each: bool) -> str:
-    """The command that shows it again."""
+    """Return the command that shows it again."""
     options = (["--name-pattern", pattern] if pattern else []) + (
         ["--each"] if each else []
     )

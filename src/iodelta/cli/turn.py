@@ -55,7 +55,7 @@ def in_turn(
     stop: Callable[[], bool] = lambda: False,
     note: Callable[[str], None] = say_line,
 ) -> T:
-    """What ``measure`` returns, called again after others where ``--wait`` was said. Raises as it does."""
+    """Return what ``measure`` returns, called again after others where ``--wait`` was said. Raises as it does."""
     from iodelta.lab.turns import patiently
 
     return patiently(measure, wait=_may_wait(), stop=stop, note=note)

@@ -15,7 +15,7 @@ SHOWING = frozenset(
 
 
 def typed(leave_out: Collection[str] = SHOWING) -> str:
-    """The command line with its given options, without those in ``leave_out``."""
+    """Return the command line with its given options, without those in ``leave_out``."""
     context = click.get_current_context()
     options: list[str] = []
     arguments: list[str] = []
@@ -39,12 +39,12 @@ def typed(leave_out: Collection[str] = SHOWING) -> str:
 
 
 def _text(value: object) -> str:
-    """A value as it was given: click turns 1 into 1.0."""
+    """Return a value as it was given: click turns 1 into 1.0."""
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def _path(context: click.Context) -> list[str]:
-    """The names of the commands below ``iodelta``, outermost first."""
+    """Return the names of the commands below ``iodelta``, outermost first."""
     names: list[str] = []
     inner: click.Context | None = context
     while inner is not None and inner.parent is not None:

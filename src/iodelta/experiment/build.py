@@ -27,7 +27,7 @@ class Build(msgspec.Struct, frozen=True):
 
 
 def parse_build(table: Any, refuse: Refuse) -> Build:
-    """The table of an experiment file as a Build. Refuses with the key."""
+    """Return the table of an experiment file as a Build. Refuses with the key."""
     if not isinstance(table, dict):
         refuse('build is a table: [build] repo = "/home/me/linux"', "build")
     check_keys(refuse, table, ("build",), Build.__struct_fields__)
@@ -69,7 +69,7 @@ def filled(value: Any, values: Mapping[str, str]) -> Any:
 
 
 def _lies_inside(name: Any) -> bool:
-    """Whether it is a path that stays below the tree of the build."""
+    """Return whether it is a path that stays below the tree of the build."""
     if not isinstance(name, str) or not name:
         return False
     path = PurePath(name)

@@ -57,7 +57,7 @@ UNITS: dict[str, tuple[str, float]] = {
 
 
 def kept_unit(unit: str) -> tuple[str, float]:
-    """The unit that ``unit`` is a multiple of, and which one."""
+    """Return the unit that ``unit`` is a multiple of, and which one."""
     return UNITS.get(unit, (unit, 1.0))
 
 
@@ -68,7 +68,7 @@ def in_unit(value: float, printed: str, wanted: str) -> float:
 
 
 def measure_called(name: str, measures: Iterable[Measure]) -> Measure:
-    """The measure of this name. Raises RequestError."""
+    """Return the measure of this name. Raises RequestError."""
     known = {**BUILT_IN, **{measure.name: measure for measure in measures}}
     if name not in known:
         raise RequestError(
@@ -80,20 +80,20 @@ def measure_called(name: str, measures: Iterable[Measure]) -> Measure:
 
 
 def measured_by(experiment: Experiment) -> tuple[Measure, ...]:
-    """The measures of a command that are judged: those of [design], else all that it prints, else its wall time."""
+    """Return the measures of a command that are judged: those of [design], else all that it prints, else its wall time."""
     printed = [measure.name for measure in experiment.measures]
     names = experiment.design.metrics or printed or ["wall"]
     return tuple(measure_called(name, experiment.measures) for name in names)
 
 
 def gaps(words: Iterable[str]) -> set[str]:
-    """The names in braces in ``words``; ``{{name}}`` is the text ``{name}``."""
+    """Return the names in braces in ``words``; ``{{name}}`` is the text ``{name}``."""
     pairs = chain.from_iterable(map(_GAP.findall, words))
     return {name for _, name in pairs if name}
 
 
 def filled(words: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
-    """The words with every name in braces replaced. No shell sees the result."""
+    """Return the words with every name in braces replaced. No shell sees the result."""
 
     def value(match: re.Match[str]) -> str:
         return values[match[2]] if match[2] else f"{{{match[1]}}}"
@@ -102,7 +102,7 @@ def filled(words: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def commands_of(experiment: Experiment) -> tuple[str, ...]:
-    """The commands that are measured, each once, as they stand in the experiment."""
+    """Return the commands that are measured, each once, as they stand in the experiment."""
     words = (
         cell.command.words for cell in experiment.cells if cell.command is not None
     )
@@ -121,18 +121,18 @@ def unseen(experiment: Experiment) -> tuple[str, ...]:
 
 
 def every_word(command: Command) -> tuple[str, ...]:
-    """The words of all commands of a workload."""
+    """Return the words of all commands of a workload."""
     return tuple(chain(command.words, *command.setup, *command.reset))
 
 
 def uses_target(experiment: Experiment) -> bool:
-    """Whether some command is given the path of the target."""
+    """Return whether some command is given the path of the target."""
     commands = filter(None, (cell.command for cell in experiment.cells))
     return any("target" in gaps(every_word(command)) for command in commands)
 
 
 def only_reads(experiment: Experiment) -> bool:
-    """Whether the owner of every command says that it only reads."""
+    """Return whether the owner of every command says that it only reads."""
     return all(
         cell.command is not None and cell.command.only_reads
         for cell in experiment.cells
@@ -140,7 +140,7 @@ def only_reads(experiment: Experiment) -> bool:
 
 
 def called(command: Command) -> str:
-    """The name of a cell with this command: the program, or the script that an interpreter runs."""
+    """Return the name of a cell with this command: the program, or the script that an interpreter runs."""
     names: list[str] = []
     for before, word in pairwise(("", *command.words)):
         # env runs something else than the directory to which it changes.
@@ -156,7 +156,7 @@ def called(command: Command) -> str:
 
 
 def placed(text: str, folder: Path) -> str:
-    """An experiment file with ``{here}`` replaced by ``folder``, so that a copy of it elsewhere means the same.
+    """Return an experiment file with ``{here}`` replaced by ``folder``, so that a copy of it elsewhere means the same.
 
     Raises RequestError for a path that would change the TOML.
     """
@@ -177,14 +177,14 @@ def placed(text: str, folder: Path) -> str:
 def is_command(
     common: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]
 ) -> bool:
-    """Whether the tables of a workload run a command in place of fio."""
+    """Return whether the tables of a workload run a command in place of fio."""
     return "command" in common or any("command" in table for table in named.values())
 
 
 def parse_command(
     table: Mapping[str, Any], path: tuple[str, ...], refuse: Refuse
 ) -> tuple[Command, dict[str, Any]]:
-    """A command and the values of its parameters. Raises RequestError."""
+    """Return a command and the values of its parameters. Raises RequestError."""
     if "command" not in table:
         refuse(
             "has no command, and the other workloads have one",
@@ -217,14 +217,14 @@ def parse_command(
 
 
 def _is_parameter(name: str) -> bool:
-    """Whether a key can stand in braces in a command; names that iodelta fills in itself cannot be parameters."""
+    """Return whether a key can stand in braces in a command; names that iodelta fills in itself cannot be parameters."""
     if name in GIVEN or name == HERE.strip("{}"):
         return False
     return bool(_PARAMETER.fullmatch(name))
 
 
 def _is_word(value: Any) -> bool:
-    """Whether it can be an argument of a program: a NUL would end it."""
+    """Return whether it can be an argument of a program: a NUL would end it."""
     return isinstance(value, str) and "\0" not in value
 
 
@@ -240,7 +240,7 @@ def _words(value: Any, refuse: Refuse, *path: str) -> tuple[str, ...]:
 
 
 def _commands(value: Any, refuse: Refuse, *path: str) -> tuple[tuple[str, ...], ...]:
-    """One command as a list of words, or several as a list of such lists."""
+    """Return one command as a list of words, or several as a list of such lists."""
     if isinstance(value, list) and all(isinstance(item, list) for item in value):
         return tuple(_words(item, refuse, *path) for item in value)
     return (_words(value, refuse, *path),)
@@ -297,7 +297,7 @@ def check_fits(data: Mapping[str, Any], experiment: Experiment, refuse: Refuse) 
 def parse_measures(
     data: Any, refuse: Refuse, *, by_command: bool
 ) -> tuple[Measure, ...]:
-    """The ``[metric.NAME]`` tables. Raises RequestError."""
+    """Return the ``[metric.NAME]`` tables. Raises RequestError."""
     are_tables = isinstance(data, dict) and all(map(_is_table, data.values()))
     if not are_tables:
         refuse("metric must be tables: [metric.NAME]", "metric")
@@ -341,7 +341,7 @@ def _measure(name: str, table: Mapping[str, Any], refuse: Refuse) -> Measure:
 
 
 def _fits(key: str, value: Any) -> bool:
-    """Whether it is a key of ``[metric.NAME]`` with a value of the right type."""
+    """Return whether it is a key of ``[metric.NAME]`` with a value of the right type."""
     if key not in MEASURE_KEYS:
         return False
     if key == "last_line":
@@ -382,7 +382,7 @@ def _check_pattern(measure: Measure, refuse: Refuse, *place: str) -> None:
 
 
 def json_path(text: str) -> tuple[str | int, ...] | None:
-    """The steps of a path such as ``a.b[0]``; None where the text is not a path."""
+    """Return the steps of a path such as ``a.b[0]``; None where the text is not a path."""
     if not re.fullmatch(r"(?:[\w %/-]+|\[\d{1,9}\])(?:\.[\w %/-]+|\[\d{1,9}\])*", text):
         return None
     steps: list[str | int] = []

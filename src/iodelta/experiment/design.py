@@ -32,7 +32,7 @@ _LIMITS = {
 
 
 def parse_design(source: Source, table: Mapping[str, Any]) -> Design:
-    """The table ``[design]``. Refuses with the key."""
+    """Return the table ``[design]``. Refuses with the key."""
     check_keys(source.refuse, table, ("design",), Design.__struct_encode_fields__)
     values: dict[str, Any] = {}
     for key, value in table.items():

@@ -47,7 +47,7 @@ def unused(cell: Cell, variant: Variant) -> Iterator[tuple[str, str, str]]:
 
 
 def _why_unused(values: list[str], mode: str) -> str:
-    """How fio interprets the values of one option in a workload ``rw=mode``; empty if it uses all of them."""
+    """Return how fio interprets the values of one option in a workload ``rw=mode``; empty if it uses all of them."""
     if len(values) > NUMBER:
         return "fio takes one value for reads, one for writes, one for trims, and ignores what follows"
     # An empty value leaves a direction at its default.

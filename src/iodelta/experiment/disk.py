@@ -17,7 +17,8 @@ def parse_disk(
     base: Path = Path(),
     numbered: bool = True,
 ) -> DiskQuestion:
-    """The disk to prepare, from a TOML text: an experiment file, or one with machine, target and preparation only.
+    """Return the disk to prepare, from a TOML text: an experiment file, or one with machine, target and preparation
+    only.
 
     Raises RequestError.
     """

@@ -42,14 +42,14 @@ class Workload(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> tuple[str, ...]:
-        """The path of its table."""
+        """Return the path of its table."""
         return ("workload", self.name) if self.name else ("workload",)
 
 
 def _cells(
     workload: Workload, variants: Sequence[Variant], several: bool
 ) -> list[tuple[str, tuple[Option, ...]]]:
-    """Every combination of the values of a workload, with the name of its cell."""
+    """Return every combination of the values of a workload, with the name of its cell."""
     values_of = dict(workload.options)
     prefix = [workload.name] if several and workload.name else []
     cells = []
@@ -106,7 +106,7 @@ def assemble(
     refuse: Refuse,
     measures: tuple[Measure, ...] = (),
 ) -> Experiment:
-    """The experiment of these parts, its cells in order. Refuses parts that do not fit together."""
+    """Return the experiment of these parts, its cells in order. Refuses parts that do not fit together."""
     variants = _with_placebo(variants, baseline, design, refuse)
     tool = ""
     if workloads[0].command is None:
@@ -174,7 +174,7 @@ def _check_directions(
 def _with_placebo(
     variants: tuple[Variant, ...], baseline: str, design: Design, refuse: Refuse
 ) -> tuple[Variant, ...]:
-    """The variants, with a copy of the baseline where the design asks for one."""
+    """Return the variants, with a copy of the baseline where the design asks for one."""
     named = {variant.name: variant for variant in variants}
     if design.placebo and variants:
         base = named.get(baseline, variants[0])
@@ -199,7 +199,7 @@ def _cells_under(
     workloads: tuple[Workload, ...],
     variants: Sequence[Variant],
 ) -> list[Cell]:
-    """Every cell of every workload, under each condition."""
+    """Return every cell of every workload, under each condition."""
     several = len(workloads) > 1
     expanded = []
     for workload in workloads:
@@ -220,7 +220,7 @@ def _cells_under(
 def _notes(
     workloads: tuple[Workload, ...], conditions: tuple[Condition, ...]
 ) -> tuple[str, ...]:
-    """Which options have no effect, each said once."""
+    """Return which options have no effect, each said once."""
     notes: dict[str, None] = {}
     for workload in workloads:
         notes |= dict.fromkeys(workload.notes)
@@ -233,7 +233,7 @@ def _notes(
 
 
 def _is_dropped(option: str) -> bool:
-    """Whether iodelta sets this fio option itself, to the same effect."""
+    """Return whether iodelta sets this fio option itself, to the same effect."""
     ours = owned(option)
     return ours is not None and ours.harmless
 
@@ -241,7 +241,7 @@ def _is_dropped(option: str) -> bool:
 def _tool(
     workloads: tuple[Workload, ...], refuse: Refuse
 ) -> tuple[str, tuple[Workload, ...]]:
-    """The tool that makes the load (empty for fio), and the workloads without that option."""
+    """Return the tool that makes the load (empty for fio), and the workloads without that option."""
     tools = {
         dict(workload.options).get(io_uring.TOOL, ("fio",)) for workload in workloads
     }
@@ -270,7 +270,7 @@ def _without_tool(workload: Workload) -> Workload:
 
 
 def _for_io_uring(workload: Workload, tool: str, refuse: Refuse) -> Workload:
-    """The options of a workload by fio's names, with the tool's own defaults made explicit."""
+    """Return the options of a workload by fio's names, with the tool's own defaults made explicit."""
     place = workload.place
     named: dict[str, tuple[str | None, ...]] = {}
     for key, values in workload.options:
@@ -350,7 +350,7 @@ def _lift(
 
 
 def _belongs_elsewhere(key: str, values: tuple[str | None, ...]) -> bool:
-    """Whether an option belongs to target or design. Several sizes make several cells, so they stay."""
+    """Return whether an option belongs to target or design. Several sizes make several cells, so they stay."""
     name = canonical(key)
     several_sizes = name == "size" and len(values) > 1
     return name in _LIFTED and not several_sizes
@@ -385,7 +385,7 @@ def _drop(key: str, refuse: Refuse, *place: str) -> None:
 def _times(
     lifted: Mapping[str, str], design: Design, refuse: Refuse
 ) -> dict[str, float]:
-    """The times of [design] that fio options set."""
+    """Return the times of [design] that fio options set."""
     times: dict[str, float] = {}
     for option, key in (("runtime", "trial"), ("ramp_time", "ramp")):
         text = lifted.get(option)
@@ -418,7 +418,7 @@ def without_effect(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _one(key: str, values: Iterable[str], refuse: Refuse) -> str:
-    """The value of a key of [target] that may be set in several places; empty if it is not set."""
+    """Return the value of a key of [target] that may be set in several places; empty if it is not set."""
     distinct = sorted(set(filter(None, values)))
     if len(distinct) > 1:
         what = f"{key} is given twice: {' and '.join(distinct)}"

@@ -36,7 +36,7 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 def spelled(text: str, *, as_options: bool) -> str:
-    """The text with ``{iodepth=1}`` as a word of a command line, or as a line of an experiment file."""
+    """Return the text with ``{iodepth=1}`` as a word of a command line, or as a line of an experiment file."""
     form = r"--\1=\2" if as_options else r'\1 = "\2"'
     return re.sub(r"\{(\w+)=([^}]*)\}", form, text)
 
@@ -47,12 +47,12 @@ def given(*options: Option) -> dict[str, str]:
 
 
 def number(text: str | None, default: int) -> int:
-    """An option's number; ``default`` where it is not given or not a number."""
+    """Return an option's number; ``default`` where it is not given or not a number."""
     return int(text) if text and text.isdigit() else default
 
 
 def block_sizes(options: Mapping[str, str]) -> tuple[int, ...]:
-    """Every block size in bytes that the options name; empty where they name one that fio alone understands."""
+    """Return every block size in bytes that the options name; empty where they name one that fio alone understands."""
     text = options.get("bssplit") or options.get("bsrange") or options.get("bs") or "4k"
     words = [re.sub(r"/\d*$", "", word) for word in re.split(r"[,:-]", text)]
     try:
@@ -62,7 +62,7 @@ def block_sizes(options: Mapping[str, str]) -> tuple[int, ...]:
 
 
 def is_direct(options: Mapping[str, str]) -> bool:
-    """Whether the page cache is left out."""
+    """Return whether the page cache is left out."""
     return options.get("direct", "0") == "1" or options.get("buffered") == "0"
 
 

@@ -77,7 +77,7 @@ def parse(
     strict: bool = False,
     same: bool = False,
 ) -> Experiment:
-    """The experiment in a TOML text; a relative ``job_file`` is relative to ``base``. Raises RequestError.
+    """Return the experiment in a TOML text; a relative ``job_file`` is relative to ``base``. Raises RequestError.
 
     ``numbered`` is false for a text that was generated from a command line: messages then have no line numbers.
     ``strict`` refuses what would measure something else than asked, as is right for a new question but not for one that
@@ -248,7 +248,7 @@ def _check_prepare(
 
 
 def parse_machines(source: Source, value: Any) -> tuple[str, ...]:
-    """The machines of a name or a list of names; empty for this machine."""
+    """Return the machines of a name or a list of names; empty for this machine."""
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not all(map(is_filled, names)):
         source.refuse('machine must be a name, as in machine = "ssh:HOST"', "machine")
@@ -310,7 +310,7 @@ def _instruments(source: Source, table: Any) -> tuple[str, ...]:
 
 
 def parse_target(source: Source, table: Mapping[str, Any]) -> Target:
-    """The table ``[target]``. Refuses with the key."""
+    """Return the table ``[target]``. Refuses with the key."""
     check_keys(source.refuse, table, ("target",), ("path", "size", "files"))
     for key, value in table.items():
         if not is_filled(value):
@@ -342,7 +342,7 @@ def parse_target(source: Source, table: Mapping[str, Any]) -> Target:
 def _variant(
     source: Source, name: str, table: Mapping[str, Any], prefix: str
 ) -> Variant:
-    """The table ``[variant.NAME]``; settings with ``prefix`` are options of the workload."""
+    """Return the table ``[variant.NAME]``; settings with ``prefix`` are options of the workload."""
     settings = dict(table)
     role = settings.pop("role", "")
     variant = variant_of(name, _settings(source, settings, "variant", name), prefix)
@@ -401,6 +401,6 @@ def _condition(source: Source, name: str, table: Mapping[str, Any]) -> Condition
 
 
 def _are_texts(value: Any) -> bool:
-    """Whether it is a list of texts that is not empty."""
+    """Return whether it is a list of texts that is not empty."""
     is_list = isinstance(value, list) and bool(value)
     return is_list and all(isinstance(word, str) for word in value)

@@ -44,13 +44,13 @@ _NAMES = {letter: name for name, letter in SWITCHES.items()}
 
 
 def name_of(key: str) -> str | None:
-    """The name of an option in cells; None if ``t/io_uring`` does not have it."""
+    """Return the name of an option in cells; None if ``t/io_uring`` does not have it."""
     name = _NAMES.get(key, canonical(key))
     return name if name in SWITCHES | DEFAULTS or key in set(LETTERS) else None
 
 
 def switches(name: str, value: str | None) -> tuple[str, ...]:
-    """One option as words for ``t/io_uring``. Raises ValueError for a value that it does not accept."""
+    """Return one option as words for ``t/io_uring``. Raises ValueError for a value that it does not accept."""
     text = "1" if value is None else value.strip()
     if name == "rw":
         if text not in ("read", "randread"):
@@ -65,5 +65,5 @@ def switches(name: str, value: str | None) -> tuple[str, ...]:
 
 
 def allowed() -> str:
-    """The options of a workload of ``t/io_uring``, for a message."""
+    """Return the options of a workload of ``t/io_uring``, for a message."""
     return ", ".join(dict.fromkeys((*DEFAULTS, *SWITCHES, *LETTERS)))

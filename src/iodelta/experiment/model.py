@@ -15,7 +15,7 @@ Option = tuple[str, str | None]
 
 
 def option_word(name: str, value: str | None) -> str:
-    """A fio option as a word of a command line."""
+    """Return a fio option as a word of a command line."""
     return f"--{name}" if value is None else f"--{name}={value}"
 
 
@@ -118,7 +118,7 @@ class Condition(msgspec.Struct, frozen=True):
 
     @property
     def load(self) -> str:
-        """The background load as one line of words; empty without one."""
+        """Return the background load as one line of words; empty without one."""
         if not self.background_fio:
             return shlex.join(self.background)
         return shlex.join(["fio", *starmap(option_word, self.background_fio)])
@@ -191,7 +191,7 @@ class Cell(msgspec.Struct, frozen=True):
     """What is run in place of fio."""
 
     def option(self, name: str) -> str | None:
-        """The value of a fio option in this cell, or None when it is absent (or a flag)."""
+        """Return the value of a fio option in this cell, or None when it is absent (or a flag)."""
         # Of several the last one counts, as for fio.
         return dict(self.options).get(name)
 
@@ -240,69 +240,69 @@ class Experiment(msgspec.Struct, frozen=True):
 
     @property
     def option_prefix(self) -> str:
-        """What stands before an option of the workload among the settings of a variant."""
+        """Return what stands before an option of the workload among the settings of a variant."""
         return WORKLOAD_PREFIX if self.of_command else FIO_PREFIX
 
     @property
     def of_command(self) -> bool:
-        """Whether the workload is a command, of this experiment all or none."""
+        """Return whether the workload is a command, of this experiment all or none."""
         return self.cells[0].command is not None
 
     def variant(self, name: str) -> Variant:
-        """The variant ``name``. Raises StopIteration if there is none."""
+        """Return the variant ``name``. Raises StopIteration if there is none."""
         return next(variant for variant in self.variants if variant.name == name)
 
     def condition(self, name: str) -> Condition:
-        """The condition ``name``. Raises StopIteration if there is none."""
+        """Return the condition ``name``. Raises StopIteration if there is none."""
         return next(each for each in self.conditions if each.name == name)
 
     def knob_names(self) -> tuple[str, ...]:
-        """Every knob that some variant or condition sets, sorted."""
+        """Return every knob that some variant or condition sets, sorted."""
         return tuple(sorted(set().union(*self._settings())))
 
     def _settings(self) -> list[dict[str, str]]:
-        """The knobs of each variant and condition."""
+        """Return the knobs of each variant and condition."""
         of_variants = [variant.knobs for variant in self.variants]
         return of_variants + [condition.knobs for condition in self.conditions]
 
     @property
     def boot_knobs(self) -> tuple[str, ...]:
-        """The knobs among them that apply to a whole boot."""
+        """Return the knobs among them that apply to a whole boot."""
         return tuple(filter(of_boot, self.knob_names()))
 
     @property
     def boots(self) -> bool:
-        """Whether variants differ in what they boot: then each trial of a cell has its own boot."""
+        """Return whether variants differ in what they boot: then each trial of a cell has its own boot."""
         return self.clock == "wall" and bool(self.boot_knobs)
 
     @property
     def reboots(self) -> bool:
-        """Whether those boots are of hosts. They are slow, so one serves every cell of its variant once."""
+        """Return whether those boots are of hosts. They are slow, so one serves every cell of its variant once."""
         of_guests = (name.partition(":")[0] == "vm" for name in self.machines)
         return self.boots and not all(of_guests)
 
     def looks_closer(self) -> tuple[str, ...]:
-        """What instruments run when all trials were made, as shown before anything starts."""
+        """Return what instruments run when all trials were made, as shown before anything starts."""
         return tuple(
             f"instrument {name}: {INSTRUMENTS[name]}" for name in self.instruments
         )
 
     def runs_commands(self) -> tuple[str, ...]:
-        """Every command that this experiment would run besides its trials, as shown before anything starts."""
+        """Return every command that this experiment would run besides its trials, as shown before anything starts."""
         loads = [condition.load for condition in self.conditions]
         of_knobs = [knobs.get("command", "") for knobs in self._settings()]
         return tuple(filter(None, (*loads, *of_knobs)))
 
 
 def of_boot(setting: str) -> bool:
-    """Whether a setting applies to a whole boot: the kernel, its command line, the guest that it runs in."""
+    """Return whether a setting applies to a whole boot: the kernel, its command line, the guest that it runs in."""
     return setting in ("kernel", "kernel.cmdline") or setting.startswith("vm.")
 
 
 def variant(
     name: str, settings: Mapping[str, str], prefix: str = FIO_PREFIX
 ) -> Variant:
-    """A variant from dotted settings: those with ``prefix`` are options of the workload, all others knobs."""
+    """Return a variant from dotted settings: those with ``prefix`` are options of the workload, all others knobs."""
     knobs: dict[str, str] = {}
     options: list[Option] = []
     for setting, value in settings.items():

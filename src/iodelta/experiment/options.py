@@ -133,13 +133,13 @@ QUICK: DesignOptions = {
 
 
 def specs() -> dict[str, Spec]:
-    """Every option by name."""
+    """Return every option by name."""
     hints = get_type_hints(DesignOptions, include_extras=True)
     return {name: hint.__metadata__[0] for name, hint in hints.items()}
 
 
 def tables(given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The given options by the tables of an experiment file."""
+    """Return the given options by the tables of an experiment file."""
     found: dict[str, dict[str, Any]] = {"top": {}, "target": {}, "design": {}}
     for name, spec in specs().items():
         value = given.get(name)

@@ -10,7 +10,7 @@ NUMBER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)([kmgt]?)(?:i?b)?(?!\w)", re.IGNO
 
 
 def place_of(names: Iterable[str]) -> Callable[[str], tuple[int, tuple[float, ...]]]:
-    """A sort key: names that differ only in numbers are adjacent, smaller numbers first; others in the order of
+    """Return a sort key: names that differ only in numbers are adjacent, smaller numbers first; others in the order of
     ``names``."""
     forms: dict[str, int] = {}
     for name in names:
@@ -19,7 +19,7 @@ def place_of(names: Iterable[str]) -> Callable[[str], tuple[int, tuple[float, ..
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """The distinct ``names`` in the one order."""
+    """Return the distinct ``names`` in the one order."""
     distinct = list(dict.fromkeys(names))
     return sorted(distinct, key=place_of(distinct))
 

@@ -51,7 +51,7 @@ class DiskQuestion(msgspec.Struct, frozen=True):
 
 
 def parse_prepare(data: Mapping[str, Any], refuse: Refuse) -> Prepare | None:
-    """The table of an experiment file; None where there is none. Refuses with the key."""
+    """Return the table of an experiment file; None where there is none. Refuses with the key."""
     if "prepare" not in data:
         return None
     table = data["prepare"]
@@ -100,7 +100,7 @@ def _spare(value: Any, refuse: Refuse) -> float:
 
 
 def _workload(table: Any, refuse: Refuse) -> tuple[Option, ...]:
-    """The fio options of the rounds, each with one value; none for those of the experiment."""
+    """Return the fio options of the rounds, each with one value; none for those of the experiment."""
     if not isinstance(table, dict):
         refuse(
             'workload is a table of fio options: [prepare.workload] rw = "randwrite"',
@@ -136,7 +136,7 @@ def _check_option(name: str, value: Any, refuse: Refuse) -> None:
 
 
 def round_writes(options: tuple[Option, ...]) -> bool:
-    """Whether fio with these options writes."""
+    """Return whether fio with these options writes."""
     # fio reads unless a mode is given; of several the last one counts.
     mode = "read"
     for name, value in options:
@@ -146,7 +146,7 @@ def round_writes(options: tuple[Option, ...]) -> bool:
 
 
 def workload_of(experiment: Experiment) -> tuple[Option, ...]:
-    """The fio options of the rounds: those given, else those of the first cell that writes, else random writes."""
+    """Return the fio options of the rounds: those given, else those of the first cell that writes, else random writes."""
     prepare = experiment.prepare or Prepare()
     if prepare.workload:
         return prepare.workload

@@ -41,7 +41,7 @@ def shorthand(
     design: Table = _NONE,
     subject: Table = _NONE,
 ) -> str:
-    """The experiment file that ``iodelta run --variant ... -- fio options`` stands for, as TOML text.
+    """Return the experiment file that ``iodelta run --variant ... -- fio options`` stands for, as TOML text.
 
     ``variants`` are ``NAME:knob=value,knob=value``, ``conditions`` the same or ``NAME:COMMAND ARG ...``. A repeated fio
     option, or a comma in an option to which fio gives commas no meaning, is a list. Empty values are left out. Raises
@@ -62,7 +62,7 @@ def shorthand(
 def disk_text(
     *, machine: str, target: Table, prepare: Table, fio: Sequence[str]
 ) -> str:
-    """The file that ``iodelta prepare TARGET ... -- fio options`` stands for, as TOML text. Raises RequestError."""
+    """Return the file that ``iodelta prepare TARGET ... -- fio options`` stands for, as TOML text. Raises RequestError."""
     workload = {"workload": _workload(fio)} if fio else {}
     data: dict[str, object] = {
         **_given({"machine": machine}),
@@ -80,7 +80,7 @@ def overridden(
     design: Table = _NONE,
     subject: Table = _NONE,
 ) -> str | None:
-    """An experiment file's text with the values of the command line; None if the command line has none.
+    """Return an experiment file's text with the values of the command line; None if the command line has none.
 
     Comments are lost. Raises RequestError for a text that is not TOML.
     """
@@ -172,12 +172,12 @@ def _settings(text: str, option: str) -> dict[str, str]:
 
 
 def _is_knob(key: str) -> bool:
-    """Whether a word before ``=`` can be the name of a knob or of a fio option (``fio.NAME``)."""
+    """Return whether a word before ``=`` can be the name of a knob or of a fio option (``fio.NAME``)."""
     return key in _BARE_KNOBS or "." in key or key.startswith("sysfs:")
 
 
 def _is_setting(text: str) -> bool:
-    """Whether the text after a condition's name sets a knob: no command has such a name."""
+    """Return whether the text after a condition's name sets a knob: no command has such a name."""
     key, equals, _ = text.partition("=")
     if not equals:
         return False

@@ -18,7 +18,7 @@ COMMAND_LINE = "command line"
 
 
 def text_of(path: Path, what: str = "the experiment file", *, remedy: str = "") -> str:
-    """The text of a file. Raises RequestError."""
+    """Return the text of a file. Raises RequestError."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -85,7 +85,7 @@ def _dotted(text: str) -> tuple[str, ...]:
 def toml_data(
     text: str, name: str, *, page: str = "docs/experiment-file.md"
 ) -> dict[str, Any]:
-    """The tables of a TOML text. Raises RequestError with the line, and the ``page`` that describes the file."""
+    """Return the tables of a TOML text. Raises RequestError with the line, and the ``page`` that describes the file."""
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -118,12 +118,12 @@ def check_keys(
 
 
 def is_filled(value: Any) -> bool:
-    """Whether it is a text that is not blank, without a NUL, which would end an argument or a path."""
+    """Return whether it is a text that is not blank, without a NUL, which would end an argument or a path."""
     return isinstance(value, str) and bool(value.strip()) and "\0" not in value
 
 
 def text_value(source: Source, value: Any, *path: str) -> str:
-    """A value as fio and the kernel's files read it: one line of text. Refuses with the key."""
+    """Return a value as fio and the kernel's files read it: one line of text. Refuses with the key."""
     # Before the numbers, since true is one in Python.
     if isinstance(value, bool):
         return str(int(value))
@@ -138,7 +138,7 @@ def text_value(source: Source, value: Any, *path: str) -> str:
 
 
 def number_value(source: Source, value: Any, convert: Any, *path: str) -> Any:
-    """A value as ``convert`` reads it. Refuses with the key."""
+    """Return a value as ``convert`` reads it. Refuses with the key."""
     try:
         return convert(value)
     except (ValueError, TypeError) as error:

@@ -11,7 +11,7 @@ from iodelta.experiment.source import Refuse, check_keys
 
 
 def parse_subject(table: Any, refuse: Refuse) -> Subject:
-    """The table of an experiment file as a Subject. Refuses with the key."""
+    """Return the table of an experiment file as a Subject. Refuses with the key."""
     if not isinstance(table, dict):
         refuse('subject is a table: [subject] commit = "4f2a1c9"', "subject")
     check_keys(refuse, table, ("subject",), Subject.__struct_fields__)
@@ -37,7 +37,7 @@ def parse_subject(table: Any, refuse: Refuse) -> Subject:
 
 
 def parse_role(name: str, value: Any, refuse: Refuse) -> Literal["", "reference"]:
-    """The role of variant ``name``."""
+    """Return the role of variant ``name``."""
     if value == "":
         return ""
     if value != "reference":

@@ -56,13 +56,14 @@ def positive_size(value: str) -> int:
 
 
 def checked_size(value: str) -> str:
-    """A size as it was written. Raises ValueError for one that fio would not read, or of 0 bytes."""
+    """Return a size as it was written. Raises ValueError for one that fio would not read, or of 0 bytes."""
     positive_size(value)
     return value
 
 
 def only_path(value: str) -> str:
-    """The path that fio opens for a value of ``filename`` or ``directory``. Raises ValueError for a list of them.
+    """Return the path that fio opens for a value of ``filename`` or ``directory``. Raises ValueError for a list of
+    them.
 
     There ``:`` parts two names unless a backslash stands before it (``get_next_str`` in fio's ``options.c``).
     """
@@ -94,7 +95,7 @@ def fraction(value: str | float) -> float:
 
 
 def split_command(text: str, place: str) -> tuple[str, ...]:
-    """A command line as words. It is never given to a shell. Raises RequestError on an open quote or no word."""
+    """Return a command line as words. It is never given to a shell. Raises RequestError on an open quote or no word."""
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:

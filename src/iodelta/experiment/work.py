@@ -31,7 +31,7 @@ def kind_and_size(
 
 
 def _size(given: Mapping[str, str]) -> str:
-    """The size of the blocks, with the name of its option unless that is ``bs``; empty where none is given."""
+    """Return the size of the blocks, with the name of its option unless that is ``bs``; empty where none is given."""
     for option in ("bssplit", "bsrange"):
         if option in given:
             return f"{option}={given[option]}"

@@ -15,7 +15,7 @@ from iodelta.jobfile import read_job_file
 
 
 def parse_workloads(source: Source, table: Any, base: Path) -> tuple[Workload, ...]:
-    """The table ``[workload]``: commands, the sections of a fio job file, or fio options. Refuses with the key."""
+    """Return the table ``[workload]``: commands, the sections of a fio job file, or fio options. Refuses with the key."""
     if not isinstance(table, dict) or not table:
         source.refuse(
             "there is no [workload]",
@@ -44,7 +44,7 @@ def parse_workloads(source: Source, table: Any, base: Path) -> tuple[Workload, .
 def _job_file(
     source: Source, name: Any, base: Path, named: Mapping[str, object]
 ) -> Path:
-    """The path of the fio job file that is the workload. Refuses named workloads in addition to it."""
+    """Return the path of the fio job file that is the workload. Refuses named workloads in addition to it."""
     place = ("workload", "job_file")
     if not isinstance(name, str):
         source.refuse("job_file must be the path of a fio job file", *place)
@@ -61,7 +61,7 @@ def _check_workload_name(source: Source, name: str) -> None:
 def _of_commands(
     source: Source, common: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Workload, ...]:
-    """A workload for each table; keys of ``[workload]`` itself apply to all of them."""
+    """Return a workload for each table; keys of ``[workload]`` itself apply to all of them."""
     workloads: list[Workload] = []
     for name, table in (named or {"": {}}).items():
         path: tuple[str, ...] = ("workload",)
@@ -75,7 +75,7 @@ def _of_commands(
 
 
 def _of_job_file(path: Path, more: Mapping[str, Values]) -> tuple[Workload, ...]:
-    """A workload for each section of a job file; ``more`` is set in all of them."""
+    """Return a workload for each section of a job file; ``more`` is set in all of them."""
     workloads: list[Workload] = []
     for section in read_job_file(path):
         options: dict[str, Values] = {key: (value,) for key, value in section.options}
@@ -92,7 +92,7 @@ def _options(source: Source, table: Mapping[str, Any], *path: str) -> dict[str, 
 
 
 def _values(source: Source, value: Any, *path: str) -> tuple[str | None, ...]:
-    """The values of a fio option; each makes a cell. Refuses with the key."""
+    """Return the values of a fio option; each makes a cell. Refuses with the key."""
     values = value if isinstance(value, list) else [value]
     if not values:
         source.refuse("an empty list makes no cell", *path)

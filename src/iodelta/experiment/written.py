@@ -18,7 +18,7 @@ from iodelta.experiment.shorthand import toml_text
 
 
 def rendered(experiment: Experiment) -> str:
-    """The text of an experiment file for it, with a workload for each cell of the first condition."""
+    """Return the text of an experiment file for it, with a workload for each cell of the first condition."""
     named = [condition for condition in experiment.conditions if condition.name]
     design = msgspec.to_builtins(experiment.design)
     return toml_text(
@@ -87,7 +87,7 @@ def _measures(experiment: Experiment) -> dict[str, Any]:
 
 
 def _variants(experiment: Experiment) -> dict[str, dict[str, str]]:
-    """The variants, without the placebo that a design adds by itself."""
+    """Return the variants, without the placebo that a design adds by itself."""
     tables: dict[str, dict[str, str]] = {}
     for variant in experiment.variants:
         if variant.name != PLACEBO or not experiment.design.placebo:

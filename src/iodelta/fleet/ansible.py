@@ -93,7 +93,7 @@ class _Found:
 
 
 def read(path: Path) -> dict[str, FleetHost]:
-    """The hosts by name. Raises RequestError."""
+    """Return the hosts by name. Raises RequestError."""
     text, inventory = text_of(path), _Found(path)
     if path.suffix in (".yml", ".yaml", ".json"):
         data = _yaml(text, inventory)
@@ -222,7 +222,7 @@ def _pair(text: str, inventory: _Found) -> tuple[str, str]:
 
 
 def _with_parents(group: str, children: Mapping[str, list[str]]) -> dict[str, None]:
-    """A group and all that contain it, each once."""
+    """Return a group and all that contain it, each once."""
     names, waiting = {group: None}, [group]
     while waiting:
         child = waiting.pop()

@@ -78,7 +78,7 @@ class HostCheck(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether nothing stands against a run on it."""
+        """Return whether nothing stands against a run on it."""
         return all(step.ok for step in self.steps)
 
 

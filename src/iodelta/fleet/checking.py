@@ -66,7 +66,7 @@ def _steps(
     destroy: tuple[str, ...],
     commands: bool,
 ) -> Iterator[CheckedStep]:
-    """The steps as they succeed or fail; an IodeltaError belongs to the step after the last one."""
+    """Yield the steps as they succeed or fail; an IodeltaError belongs to the step after the last one."""
     yield CheckedStep("reach", True, machine.run(["uname", "-n"]).text.strip())
     experiment = _on(host, experiment)
     target = (resolve_tree if experiment.target.files else resolve)(

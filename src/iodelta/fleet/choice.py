@@ -14,8 +14,8 @@ _PLACE = "--hosts"
 
 
 def chosen(hosts: Sequence[FleetHost], expression: str) -> tuple[FleetHost, ...]:
-    """The hosts that match any plain term and every term with ``&``, but none with ``!``. A term is ``all``, a name, a
-    pattern of names, or a tag.
+    """Return the hosts that match any plain term and every term with ``&``, but none with ``!``. A term is ``all``, a
+    name, a pattern of names, or a tag.
 
     Raises RequestError for a term that names nothing, even after ``!``: a typo there would measure a host that was to
     be left out.

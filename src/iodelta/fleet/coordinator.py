@@ -128,7 +128,7 @@ class Coordinator:
         return any(self._is_open(post) for post in open_posts)
 
     def _is_open(self, post: _Post) -> bool:
-        """Whether its window is open and nobody cancelled it."""
+        """Return whether its window is open and nobody cancelled it."""
         return self._in_window(post) and not self._folder.stop(post.host.name).exists()
 
     def _in_window(self, post: _Post) -> bool:
@@ -167,7 +167,7 @@ class Coordinator:
         post.task = self._client.submit(look, *words, pure=False)
 
     def _recorded(self, name: str) -> dict[str, Any] | None:
-        """The environment in which its experiment began."""
+        """Return the environment in which its experiment began."""
         place = self._folder.place(name)
         if not (place / ENVIRONMENT).exists():
             return None
@@ -175,8 +175,8 @@ class Coordinator:
         return environment
 
     def _may_be_double(self, post: _Post) -> bool:
-        """Whether an earlier name is still in its first look: of two names for one device the first one is measured,
-        however long that look takes."""
+        """Return whether an earlier name is still in its first look: of two names for one device the first one is
+        measured, however long that look takes."""
         for other in self._posts.values():
             if other is post:
                 return False
@@ -185,8 +185,8 @@ class Coordinator:
         return False
 
     def _is_double(self, post: _Post) -> bool:
-        """Whether its host and device are or were measured under another name: counted twice, one machine would pass
-        for two that agree."""
+        """Return whether its host and device are or were measured under another name: counted twice, one machine would
+        pass for two that agree."""
         for name, other in self._sights():
             if (
                 name != post.host.name
@@ -208,7 +208,7 @@ class Coordinator:
         return False
 
     def _counts_before(self, name: str, post: _Post) -> bool:
-        """Whether the other of two names for one host and device is the one to measure."""
+        """Return whether the other of two names for one host and device is the one to measure."""
         other = self._posts.get(name)
         state = other.state if other else self._states.get(name)
         if state is not None and state.state in ("running", "done", "drained"):
@@ -373,7 +373,7 @@ class Coordinator:
         post.tries += 1
 
     def _account(self, name: str) -> Account:
-        """The state of its experiment folder; an empty one before there is a folder, or where it cannot be read."""
+        """Return the state of its experiment folder; an empty one before there is a folder, or where it cannot be read."""
         with contextlib.suppress(IodeltaError):
             return Account(Folder(self._folder.place(name)).events())
         return Account()
@@ -415,7 +415,7 @@ class Coordinator:
                 stop.write_text(reason)
 
     def _asked(self, post: _Post) -> str:
-        """Why its run was asked to end; empty when it was not."""
+        """Return why its run was asked to end; empty when it was not."""
         try:
             return self._folder.stop(post.host.name).read_text() or STOPPED
         except OSError:
@@ -451,12 +451,12 @@ class Coordinator:
 
 
 def last_states(events: Sequence[FleetEvent]) -> dict[str, Moved]:
-    """The state of every host that has one."""
+    """Return the state of every host that has one."""
     return {event.name: event for event in events if isinstance(event, Moved)}
 
 
 def last_sights(events: Sequence[FleetEvent]) -> dict[str, Sight]:
-    """The last sight of every host."""
+    """Return the last sight of every host."""
     return {event.name: event.sight for event in events if isinstance(event, Seen)}
 
 

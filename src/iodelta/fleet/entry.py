@@ -19,7 +19,7 @@ ALL = "all"
 
 
 def text_of(path: Path) -> str:
-    """A file of an inventory. Raises RequestError."""
+    """Return a file of an inventory. Raises RequestError."""
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
@@ -43,7 +43,7 @@ def text_of(path: Path) -> str:
 
 
 def checked(name: str, table: Mapping[str, Any]) -> FleetHost:
-    """A host with these values. Raises ValueError(what is wrong, the key below the host, the remedy)."""
+    """Return a host with these values. Raises ValueError(what is wrong, the key below the host, the remedy)."""
     _check_name(name, "a host")
     ssh, tags, targets = (
         table.get("ssh", name),

@@ -56,7 +56,7 @@ class FleetFolder:
 
     @classmethod
     def open(cls, path: Path) -> FleetFolder:
-        """An existing one. Raises RequestError."""
+        """Return an existing one. Raises RequestError."""
         folder = cls(path)
         if folder.begun() is None:
             raise RequestError(
@@ -67,14 +67,14 @@ class FleetFolder:
         return folder
 
     def begun(self) -> Begun | None:
-        """The beginning of the journal; None before there is one. Raises MeasureError."""
+        """Return the beginning of the journal; None before there is one. Raises MeasureError."""
         return next(
             (event for event in self.journal.events() if isinstance(event, Begun)), None
         )
 
     def hosts(self) -> dict[str, FleetHost]:
-        """Every host by name, as the inventory described it last; checked, as the folder may be a stranger's. Raises
-        MeasureError."""
+        """Return every host by name, as the inventory described it last; checked, as the folder may be a stranger's.
+        Raises MeasureError."""
         joined = (
             event.host for event in self.journal.events() if isinstance(event, Joined)
         )
@@ -91,19 +91,19 @@ class FleetFolder:
             ) from error
 
     def place(self, name: str) -> Path:
-        """The experiment folder of a host."""
+        """Return the experiment folder of a host."""
         return self.path / "hosts" / name
 
     def log(self, name: str) -> Path:
-        """What the run on a host printed."""
+        """Return what the run on a host printed."""
         return self.path / "logs" / f"{name}.log"
 
     def stop(self, name: str) -> Path:
-        """The file that asks the run on a host to end; it holds the reason."""
+        """Return the file that asks the run on a host to end; it holds the reason."""
         return self.path / "stop" / name
 
     def experiment(self) -> Experiment:
-        """The question, unchanged since it was fixed. Raises MeasureError."""
+        """Return the question, unchanged since it was fixed. Raises MeasureError."""
         begun = self.begun()
         for name, digest in begun.files.items() if begun else ():
             try:
@@ -125,7 +125,7 @@ class FleetFolder:
         )
 
     def is_held(self) -> bool:
-        """Whether an `iodelta fleet run` schedules it now."""
+        """Return whether an `iodelta fleet run` schedules it now."""
         return is_held(self.path / JOURNAL)
 
     def make(self) -> None:
@@ -210,7 +210,7 @@ class FleetFolder:
 
 
 def is_held(journal: Path) -> bool:
-    """Whether another process holds a journal for writing."""
+    """Return whether another process holds a journal for writing."""
     try:
         descriptor = opened(journal.parent, journal.name)
     except (FileNotFoundError, MeasureError):
@@ -225,7 +225,7 @@ def is_held(journal: Path) -> bool:
 
 
 def question(file: Path, allow_commands: bool = False) -> dict[str, bytes]:
-    """The files of a fleet's question: the experiment, and the fio job file that it names. Raises RequestError,
+    """Return the files of a fleet's question: the experiment, and the fio job file that it names. Raises RequestError,
     RefusedError for a command that may write anywhere and is not allowed."""
     text = placed(text_of(file), file.parent)
     experiment = parse(text, str(file), base=file.parent, strict=True)
@@ -248,7 +248,7 @@ def question(file: Path, allow_commands: bool = False) -> dict[str, bytes]:
 
 
 def placebo(files: Mapping[str, bytes], budget: str) -> dict[str, bytes]:
-    """The same workloads with the baseline against itself for so long."""
+    """Return the same workloads with the baseline against itself for so long."""
     data = toml_data(files[EXPERIMENT].decode(), EXPERIMENT)
     variants = data.get("variant", {})
     baseline = data.get("baseline") or next(iter(variants))

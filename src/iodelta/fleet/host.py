@@ -33,7 +33,7 @@ class FleetHost(msgspec.Struct, frozen=True):
         return f"ssh:{self.ssh}"
 
     def target(self, path: str) -> str:
-        """The path there of an experiment's target. Raises RequestError for a class that the host does not have."""
+        """Return the path there of an experiment's target. Raises RequestError for a class that the host does not have."""
         if not path.startswith(TARGET_CLASS):
             return path
         name = path.removeprefix(TARGET_CLASS)
@@ -47,7 +47,7 @@ class FleetHost(msgspec.Struct, frozen=True):
         return self.targets[name]
 
     def is_open(self, minute: int) -> bool:
-        """Whether it may be measured at that minute of the day."""
+        """Return whether it may be measured at that minute of the day."""
         if not self.window:
             return True
         begin, end = minutes(self.window)

@@ -17,7 +17,9 @@ ANSIBLE = "ansible:"
 
 
 def load(path: Path) -> tuple[FleetHost, ...]:
-    """The hosts of an inventory, sorted by name. Raises RequestError that names the file, the line and the remedy."""
+    """Return the hosts of an inventory, sorted by name. Raises RequestError that names the file, the line and the
+    remedy.
+    """
     text = text_of(path)
     data = toml_data(text, str(path), page="docs/fleet.md")
     source = Source(text, str(path))
@@ -50,7 +52,7 @@ def _from(source: Source, value: Any, base: Path) -> dict[str, FleetHost]:
 
 
 def _host(source: Source, name: str, table: Any, known: FleetHost | None) -> FleetHost:
-    """A table of ours; it adds to the entry of a host that is in Ansible's inventory, too."""
+    """Return a table of ours; it adds to the entry of a host that is in Ansible's inventory, too."""
     place = ("host", name)
     if not isinstance(table, dict):
         source.refuse(f"host.{name} must be a table: [host.{name}]", *place)

@@ -17,7 +17,7 @@ HOSTS = "hosts"
 
 
 def hosts_in(paths: tuple[str, ...]) -> tuple[dict[str, Folder], dict[str, Left]]:
-    """The folder of each host, and how its fleet left it, by the host's name. Raises RequestError."""
+    """Return the folder of each host, and how its fleet left it, by the host's name. Raises RequestError."""
     states: dict[str, Left] = {}
     places: list[str] = []
     for path in paths:
@@ -61,7 +61,7 @@ def _check_folder(path: str) -> None:
 
 
 def _left_in(path: str) -> dict[str, Left]:
-    """How a fleet left its hosts, by the places of their folders; nothing where ``path`` is not a fleet folder."""
+    """Return how a fleet left its hosts, by the places of their folders; nothing where ``path`` is not a fleet folder."""
     fleet = FleetFolder(Path(path))
     if not Path(path, HOSTS).is_dir() or fleet.begun() is None:
         return {}

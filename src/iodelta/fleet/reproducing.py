@@ -38,7 +38,7 @@ def check_sets(given: tuple[str, ...]) -> None:
 
 
 def files_of(bundle: Packed, wishes: Wishes, text: str) -> dict[str, bytes]:
-    """The files of the question; ``text`` is the experiment as one host would run it."""
+    """Return the files of the question; ``text`` is the experiment as one host would run it."""
     data = toml_data(text, EXPERIMENT)
     data.pop("machine", None)
     target = {
@@ -54,7 +54,7 @@ def files_of(bundle: Packed, wishes: Wishes, text: str) -> dict[str, bytes]:
 
 
 def wishes_of(folder: FleetFolder) -> Wishes | None:
-    """What a fleet was asked to reproduce; None where its question is an experiment file. Raises MeasureError."""
+    """Return what a fleet was asked to reproduce; None where its question is an experiment file. Raises MeasureError."""
     begun = folder.begun()
     if begun is None or WISHES not in begun.files:
         return None
@@ -67,8 +67,8 @@ def wishes_of(folder: FleetFolder) -> Wishes | None:
 
 
 def goes_on(folder: FleetFolder, bundle: Packed, wishes: Wishes) -> bool:
-    """Whether this folder is already about that bundle, asked in the same way. Raises RequestError where it is about
-    something else."""
+    """Return whether this folder is already about that bundle, asked in the same way. Raises RequestError where it is
+    about something else."""
     begun = folder.begun()
     if begun is None:
         return False

@@ -75,7 +75,7 @@ def look(
 
 
 def said(error: IodeltaError) -> str:
-    """What happened and where, in one line."""
+    """Return what happened and where, in one line."""
     return " ".join(f"{error.place}: {error.what}".removeprefix(": ").split())
 
 
@@ -104,7 +104,7 @@ def _sight(
 
 
 def target_there(machine: Machine, path: str, experiment: Experiment) -> Target:
-    """What is measured on that host. Raises RequestError."""
+    """Return what is measured on that host. Raises RequestError."""
     return (resolve_tree if experiment.target.files else resolve)(
         machine, path or machine.directory
     )
@@ -137,5 +137,5 @@ def _differs(
 
 
 def _moves(difference: Differing) -> bool:
-    """Whether it is a value that changes by itself."""
+    """Return whether it is a value that changes by itself."""
     return any(part in difference.what for part in MOVES)

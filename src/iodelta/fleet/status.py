@@ -27,7 +27,7 @@ ENOUGH = 3
 def status_of(
     folder: FleetFolder, hosts: Sequence[FleetHost] = ()
 ) -> FleetStatusAnswer:
-    """Every host of the folder, or those given. Raises MeasureError for a damaged journal."""
+    """Return every host of the folder, or those given. Raises MeasureError for a damaged journal."""
     events, scheduled = folder.journal.events(), folder.is_held()
     states = last_states(events)
     experiment = folder.experiment()

@@ -14,7 +14,7 @@ from iodelta.history.store import Outcome, Store
 
 
 def add(path: Path, given: Given, store: Store, log: Log) -> NightAdded:
-    """All nights at ``path``. Raises RequestError, MeasureError."""
+    """Return all nights at ``path``. Raises RequestError, MeasureError."""
     nights = nights_of(path, given, log, write=True)
     _forget(nights, store, log)
     # The log comes first: a folder that only the log knows is found by check, and rebuild adds it.
@@ -57,5 +57,5 @@ def _forget(nights: Sequence[Night], store: Store, log: Log) -> None:
 
 
 def _together(outcomes: list[Outcome]) -> str:
-    """One word for the nights of one path: what changed the most."""
+    """Return one word for the nights of one path: what changed the most."""
     return min(outcomes, key=("added", "replaced", "moved", "known").index)

@@ -56,7 +56,7 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def first(self) -> Candidate:
-        """The clearest of a build that changes, where there is one: only its two builds can be compared."""
+        """Return the clearest of a build that changes, where there is one: only its two builds can be compared."""
         return self.members[0].candidate
 
 
@@ -71,7 +71,7 @@ class History(msgspec.Struct, frozen=True):
 
 
 def history(lines: Iterable[Line], entries: Sequence[Entry]) -> History:
-    """All alerts of these series, scanned here, and which of them the log is to hold."""
+    """Return all alerts of these series, scanned here, and which of them the log is to hold."""
     lines = list(lines)
     seen = {point.experiment: point for line in lines for point in line.points}
     return alerts_of(scanned(lines, Order(entries)), entries, seen)
@@ -80,7 +80,7 @@ def history(lines: Iterable[Line], entries: Sequence[Entry]) -> History:
 def alerts_of(
     kept: Sequence[Kept], entries: Sequence[Entry], seen: Mapping[str, HistoryPoint]
 ) -> History:
-    """All alerts by what scans found and by the log, without a scan; ``seen`` are the nights by experiment."""
+    """Return all alerts by what scans found and by the log, without a scan; ``seen`` are the nights by experiment."""
     order = Order(entries)
     found = clearest(kept)
     known = [entry for entry in entries if isinstance(entry, Opened)]
@@ -102,14 +102,14 @@ def alerts_of(
 
 
 def _newest_first(alert: Alert) -> tuple[float, str]:
-    """A key for sorting; an alert without its night comes last."""
+    """Return a key for sorting; an alert without its night comes last."""
     t = alert.first_bad.t if alert.first_bad else 0.0
     return -t, alert.id
 
 
 def grouped(items: Sequence[Found]) -> list[Group]:
-    """The clearest candidate, and of every other series the clearest whose change may be the same; then the clearest
-    of what is left. A series that steps twice is in two groups."""
+    """Return the clearest candidate, and of every other series the clearest whose change may be the same; then the
+    clearest of what is left. A series that steps twice is in two groups."""
     left = list(items)
     groups = []
     while left:
@@ -133,7 +133,7 @@ def _matched(
     seen: Mapping[str, HistoryPoint],
     order: Order,
 ) -> tuple[dict[str, Group], list[Group]]:
-    """The groups of alerts that the log has, by identifier, and the others."""
+    """Return the groups of alerts that the log has, by identifier, and the others."""
     spans = {entry.alert: _span(entry, seen, order) for entry in known}
     by_series: dict[int, list[Opened]] = {}
     for entry in known:
@@ -216,7 +216,7 @@ class _Teller:
                 )
 
     def alert(self, entry: Opened, group: Group | None) -> Alert:
-        """An alert of the log with the group of steps that is its own; None where its step is no longer seen."""
+        """Return an alert of the log with the group of steps that is its own; None where its step is no longer seen."""
         experiments = tuple(self._experiments.get(entry.alert, ()))
         decided = self._decided.get(entry.alert, UNDECIDED)
         good, bad = self._seen.get(entry.last_good), self._seen.get(entry.first_bad)
@@ -254,7 +254,7 @@ class _Teller:
     def _commits(
         self, good: HistoryPoint | None, bad: HistoryPoint | None
     ) -> tuple[tuple[AlertCommit, ...], str]:
-        """The commits after the good night's up to the bad night's; or why they cannot be listed."""
+        """Return the commits after the good night's up to the bad night's; or why they cannot be listed."""
         if good is None or bad is None:
             return (), "its nights are gone"
         logged, word = self._order.between(good, bad)
@@ -265,12 +265,12 @@ class _Teller:
         return tuple(commits), word
 
     def _names_of(self, entry: Opened) -> tuple[str, ...]:
-        """What the series of an alert are called, as far as the history still has them."""
+        """Return what the series of an alert are called, as far as the history still has them."""
         known = [self._kept[number] for number in entry.series if number in self._kept]
         return tuple("  ".join(filter(None, one.name)) for one in known)
 
     def _is_over(self, entry: Opened) -> bool:
-        """Whether what was seen went away within five points."""
+        """Return whether what was seen went away within five points."""
         span = _span(entry, self._seen, self._order)
         if span is None:
             return False
@@ -315,14 +315,14 @@ def _state(
 
 
 def _measured_state(words: Sequence[str]) -> str:
-    """The state of an alert by the words of its experiments, of which the last counts."""
+    """Return the state of an alert by the words of its experiments, of which the last counts."""
     if not words:
         return "candidate"
     return STATES.get(words[-1], "inconclusive")
 
 
 def kind_of(steps: Sequence[Candidate]) -> str:
-    """Whether a build or the machine changed, or I/Os only moved."""
+    """Return whether a build or the machine changed, or I/Os only moved."""
     if steps and all(step.placebo for step in steps):
         return "machine"
     if _is_shifted(steps):
@@ -331,8 +331,8 @@ def kind_of(steps: Sequence[Candidate]) -> str:
 
 
 def _is_shifted(steps: Sequence[Candidate]) -> bool:
-    """Whether one cell lost as many I/Os of one kind as it gained of another. Cells run after each other, so I/Os do
-    not move between them."""
+    """Return whether one cell lost as many I/Os of one kind as it gained of another. Cells run after each other, so
+    I/Os do not move between them."""
     cells: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for step in steps:
         if step.metric.endswith(".iops"):
@@ -344,7 +344,7 @@ def _is_shifted(steps: Sequence[Candidate]) -> bool:
 
 
 def _balanced(moved: Sequence[tuple[float, float]]) -> bool:
-    """Whether gains and losses cancel out, within two standard errors of their sum."""
+    """Return whether gains and losses cancel out, within two standard errors of their sum."""
     changes = [change for change, _ in moved]
     if min(changes) >= 0.0 or max(changes) <= 0.0:
         return False
@@ -363,7 +363,7 @@ class Standing(msgspec.Struct, frozen=True):
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether the last experiment of both builds found it."""
+        """Return whether the last experiment of both builds found it."""
         return self.state == "confirmed"
 
     @property
@@ -374,7 +374,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 def standing(step: Candidate, alerts: Iterable[Alert]) -> Standing:
-    """What the alerts of a history say of a step."""
+    """Return what the alerts of a history say of a step."""
     for alert in alerts:
         for own in alert.steps:
             same = (own.series, own.first_bad.experiment) == (
@@ -390,7 +390,7 @@ def standing(step: Candidate, alerts: Iterable[Alert]) -> Standing:
 
 
 def is_foreign(alert: Alert) -> bool:
-    """Whether another program measured its nights: then iodelta has no builds to measure again."""
+    """Return whether another program measured its nights: then iodelta has no builds to measure again."""
     return any(
         "foreign" in point.flags
         for step in alert.steps
@@ -399,7 +399,7 @@ def is_foreign(alert: Alert) -> bool:
 
 
 def is_asking(alert: Alert) -> bool:
-    """Whether an alert waits for a measurement or a person."""
+    """Return whether an alert waits for a measurement or a person."""
     return alert.triage in OPEN and alert.state in (
         "candidate",
         "inconclusive",

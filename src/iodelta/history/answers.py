@@ -152,7 +152,7 @@ class Candidate(msgspec.Struct, frozen=True):
 
     @property
     def change(self) -> float:
-        """The relative change of the metric's number: negative where it fell."""
+        """Return the relative change of the metric's number: negative where it fell."""
         return math.expm1(-self.size if self.better == "higher" else self.size)
 
     @property

@@ -17,7 +17,7 @@ from iodelta.lab.seal import sha256
 
 
 def problems(store: Store, log: Log) -> Iterator[str]:
-    """What does not agree, a sentence each."""
+    """Yield what does not agree, a sentence each."""
     if damage := store.damage():
         yield f"damaged: {damage}"
     entries, torn = log.entries()
@@ -59,7 +59,7 @@ def _given(entry: Added | None) -> Given:
 
 
 def _digests(outcome: Nights | IodeltaError) -> dict[str, str] | str:
-    """The nights of a place with their digests; or why they cannot be read."""
+    """Return the nights of a place with their digests; or why they cannot be read."""
     return (
         outcome.what
         if isinstance(outcome, IodeltaError)

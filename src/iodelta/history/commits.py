@@ -40,8 +40,8 @@ class Span(msgspec.Struct, frozen=True):
     """Those that were measured after the good night up to the bad one."""
 
     def meets(self, other: Span) -> bool:
-        """Whether one change may lie in both. On one line of commits these say so, otherwise the times, and of two
-        machines, which follow builds at times of their own, the builds."""
+        """Return whether one change may lie in both. On one line of commits these say so, otherwise the times, and of
+        two machines, which follow builds at times of their own, the builds."""
         if self.repo is not None and self.repo == other.repo:
             return max(self.after, other.after) < min(self.until, other.until)
         if self.machine != other.machine and self.machine and other.machine:
@@ -80,7 +80,7 @@ class Order:
         self._prefixes: dict[str, list[str]] = {}
 
     def mark(self, points: Iterable[HistoryPoint]) -> tuple[Mark, ...]:
-        """What the order of these points rests on: a mark for each repository that their builds are of."""
+        """Return what the order of these points rests on: a mark for each repository that their builds are of."""
         newest: dict[str, int] = {}
         lacking: dict[str, str] = {}
         for point in points:
@@ -95,7 +95,7 @@ class Order:
         )
 
     def has(self, marks: Iterable[Mark]) -> bool:
-        """Whether points with these marks still have the order that they had."""
+        """Return whether points with these marks still have the order that they had."""
         return all(
             mark == self._marked(mark.repo, mark.rank, mark.lacks) for mark in marks
         )
@@ -129,7 +129,7 @@ class Order:
         machine: str = "",
         inside: Sequence[HistoryPoint] = (),
     ) -> Span:
-        """What lies between two nights of a machine, with the nights ``inside`` that are not before the change."""
+        """Return what lies between two nights of a machine, with the nights ``inside`` that are not before the change."""
         after, until = sorted((self._place(good), self._place(bad)))
         known = self._rank(good) and self._rank(bad) and good.repo == bad.repo
         began, ended = sorted((good.t, bad.t))
@@ -145,7 +145,7 @@ class Order:
     def between(
         self, good: HistoryPoint, bad: HistoryPoint
     ) -> tuple[tuple[LoggedCommit, ...], str]:
-        """The commits after the good night's up to the bad night's, oldest first; or why they cannot be listed."""
+        """Return the commits after the good night's up to the bad night's, oldest first; or why they cannot be listed."""
         same_build = good.commit == bad.commit and good.repo == bad.repo
         if good.commit and same_build:
             return (), ONE_COMMIT
@@ -158,11 +158,11 @@ class Order:
         return tuple(self._lines[good.repo][first:last]), ""
 
     def is_known(self, commit: str, repo: str) -> bool:
-        """Whether the commit is on the line of that repository."""
+        """Return whether the commit is on the line of that repository."""
         return self._rank_of(repo, commit) > 0
 
     def holds(self, point: HistoryPoint, commit: str) -> bool:
-        """Whether a night measured that commit, or a later one of its line."""
+        """Return whether a night measured that commit, or a later one of its line."""
         # Either may be abbreviated.
         is_same = point.commit.startswith(commit) or commit.startswith(point.commit)
         if point.commit and is_same:
@@ -172,8 +172,8 @@ class Order:
     def extended(
         self, repository: Repository, name: str, measured: Sequence[str]
     ) -> Ordered | None:
-        """What the log is to hold of the commits ``measured`` of the repository called ``name``; None for nothing new.
-        Raises RequestError, MeasureError."""
+        """Return what the log is to hold of the commits ``measured`` of the repository called ``name``; None for
+        nothing new. Raises RequestError, MeasureError."""
         full_names = _full(repository, list(dict.fromkeys(measured)))
         if not name and not any(full_names.values()):
             return None  # nights that do not name their repository are of another one
@@ -213,7 +213,7 @@ class Order:
             self._words[entry.repo, sha] = word
 
     def _why_not(self, points: Sequence[HistoryPoint]) -> str:
-        """Why these points have no order by commits; empty when they have."""
+        """Return why these points have no order by commits; empty when they have."""
         repos = {point.repo for point in points}
         if len(repos) > 1:
             names = sorted(repo or "unnamed" for repo in repos)
@@ -233,7 +233,7 @@ class Order:
         return self._rank_of(point.repo, point.commit)
 
     def _rank_of(self, repo: str, commit: str) -> int:
-        """The place of a commit on the line of a repository; 0 where it is not on it."""
+        """Return the place of a commit on the line of a repository; 0 where it is not on it."""
         ranks = self._ranks.get(repo, {})
         is_full = len(commit) >= FULL
         if commit not in ranks and commit and ranks and not is_full:
@@ -247,12 +247,12 @@ class Order:
 
 
 def _ranks(line: Sequence[LoggedCommit]) -> dict[str, int]:
-    """Each commit's place on its line."""
+    """Return each commit's place on its line."""
     return {commit.sha: rank for rank, commit in enumerate(line, 1)}
 
 
 def _full(repository: Repository, measured: Sequence[str]) -> dict[str, str]:
-    """The whole name of each commit; empty where the repository does not have it."""
+    """Return the whole name of each commit; empty where the repository does not have it."""
     asked = [sha for sha in measured if re.fullmatch("[0-9a-f]{4,64}", sha)]
     stdin = "".join(f"{sha}^{{commit}}\n" for sha in asked).encode()
     done = repository.git(
@@ -264,7 +264,7 @@ def _full(repository: Repository, measured: Sequence[str]) -> dict[str, str]:
 
 
 def _line(repository: Repository, measured: Sequence[str]) -> list[str]:
-    """The first-parent line, oldest first, that holds most of the measured commits: of HEAD, or of the last one."""
+    """Return the first-parent line, oldest first, that holds most of the measured commits: of HEAD, or of the last one."""
     best: list[str] = []
     most = 0
     for tip in dict.fromkeys(["HEAD", *measured[-1:]]):
@@ -278,7 +278,7 @@ def _line(repository: Repository, measured: Sequence[str]) -> list[str]:
 
 
 def _why(repository: Repository, full: str, line: Sequence[str]) -> str:
-    """Why a commit is not on the line."""
+    """Return why a commit is not on the line."""
     if not full:
         return "not in the repository: fetch it, or it was rebased away"
     lost = _identity(repository, full)

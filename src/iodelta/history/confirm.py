@@ -47,7 +47,7 @@ class Measured(msgspec.Struct, frozen=True):
 
     @property
     def commit(self) -> str:
-        """The commit that was measured; empty where it is not known."""
+        """Return the commit that was measured; empty where it is not known."""
         return self.experiment.subject.commit
 
     @property
@@ -61,7 +61,7 @@ class Measured(msgspec.Struct, frozen=True):
 
 
 def measured_in(folder: str, variant: str) -> Measured:
-    """The night in a folder. Raises RequestError, MeasureError."""
+    """Return the night in a folder. Raises RequestError, MeasureError."""
     kept = opened(Path(folder))
     experiment = read_plan(kept).experiment
     own = next((one for one in experiment.variants if one.name == variant), None)
@@ -79,7 +79,7 @@ def refuse(what: str, *path: str, remedy: str = "") -> NoReturn:
 def put_knobs(
     put: Sequence[str], good: Mapping[str, str], bad: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The settings of both builds where a command installs them: the later build is installed again in the end."""
+    """Return the settings of both builds where a command installs them: the later build is installed again in the end."""
     words = [list(filled(list(put), own)) for own in (good, bad)]
     later: list[str] = words[1]
     first, second = (
@@ -94,8 +94,8 @@ def put_knobs(
 def question(
     alert: Alert, night: Measured, good: Variant, bad: Variant, good_commit: str
 ) -> str:
-    """The text of the experiment, by the rules of the night. Its labels say what it is about, so that it can be told
-    from the folder alone."""
+    """Return the text of the experiment, by the rules of the night. Its labels say what it is about, so that it can be
+    told from the folder alone."""
     step = alert.steps[0]
     cells = chosen(night.experiment.cells, step.cell)
     since = night.commit[:12] or "that night"
@@ -109,7 +109,8 @@ def question(
 
 
 def pair_question(first: Measured, second: Measured, cell: str, metric: str) -> str:
-    """The text of an experiment that measures two nights' variants in the same blocks, by the rules of the second.
+    """Return the text of an experiment that measures two nights' variants in the same blocks, by the rules of the
+    second.
 
     Raises RequestError where nothing that iodelta sets tells them apart, or the second has no such cell.
     """
@@ -136,7 +137,7 @@ def _text(
     cells: tuple[Cell, ...],
     labels: Mapping[str, str],
 ) -> str:
-    """An experiment on two variants, the first is the baseline; all else as that night had it."""
+    """Return an experiment on two variants, the first is the baseline; all else as that night had it."""
     replace = msgspec.structs.replace
     design = replace(
         night.experiment.design, placebo=False, blocks=BLOCKS, seed=None, weights={}
@@ -165,7 +166,7 @@ def _budget(experiment: Experiment) -> float:
 
 
 def chosen(cells: Sequence[Cell], name: str) -> tuple[Cell, ...]:
-    """The cell of that name, then the nearest of those that differ from it in one option. Raises RequestError."""
+    """Return the cell of that name, then the nearest of those that differ from it in one option. Raises RequestError."""
     names = [cell.name for cell in cells]
     if name not in names:
         raise RequestError(f"the night has no cell {name!r} any more", place="ALERT")
@@ -176,7 +177,7 @@ def chosen(cells: Sequence[Cell], name: str) -> tuple[Cell, ...]:
 
 
 def _differing(cell: Cell, other: Cell) -> int:
-    """How many options of two cells differ: all of them under another condition."""
+    """Return how many options of two cells differ: all of them under another condition."""
     options, others = dict(cell.options), dict(other.options)
     if cell.condition != other.condition:
         return len(options) + len(others)
@@ -185,7 +186,7 @@ def _differing(cell: Cell, other: Cell) -> int:
 
 
 def word_of(verdicts: Sequence[Verdict], labels: Mapping[str, str]) -> str:
-    """The word for the log: what the alert's own cell and metric say of it."""
+    """Return the word for the log: what the alert's own cell and metric say of it."""
     verdict = verdict_of(verdicts, labels)
     word = verdict.word if verdict else ""
     if word == "equivalent":
@@ -199,7 +200,7 @@ def word_of(verdicts: Sequence[Verdict], labels: Mapping[str, str]) -> str:
 def verdict_of(
     verdicts: Sequence[Verdict], labels: Mapping[str, str]
 ) -> Verdict | None:
-    """The verdict on the alert's own cell and metric."""
+    """Return the verdict on the alert's own cell and metric."""
     wanted = ("cell-1", labels.get("metric", ""), BAD)
     for verdict in verdicts:
         if (verdict.cell, verdict.metric.name, verdict.variant) == wanted:
@@ -208,7 +209,7 @@ def verdict_of(
 
 
 def told(verdict: Verdict, labels: Mapping[str, str]) -> str:
-    """A verdict in a line."""
+    """Return a verdict in a line."""
     change = verdict.change
     size = f", {percent(change.value)}" if change else ""
     if change and change.low is not None and change.high is not None:
@@ -220,8 +221,8 @@ def told(verdict: Verdict, labels: Mapping[str, str]) -> str:
 def bisect_line(
     alert: Alert, good: Measured, night: Measured, put: Sequence[str] = ()
 ) -> str:
-    """The search for the commit between the two nights; empty where no two commits are known, or the nights differ in
-    settings too."""
+    """Return the search for the commit between the two nights; empty where no two commits are known, or the nights
+    differ in settings too."""
     if not _is_searchable(good, night):
         return ""
     build, experiment, step = night.build, night.experiment, alert.steps[0]
@@ -244,7 +245,7 @@ def bisect_line(
 
 
 def _is_searchable(good: Measured, bad: Measured) -> bool:
-    """Whether two nights differ in their commit alone, and a search can measure what they measured."""
+    """Return whether two nights differ in their commit alone, and a search can measure what they measured."""
     if not good.commit or not bad.commit or good.commit == bad.commit:
         return False
     # A search takes the number of a command by its own --measure.
@@ -254,7 +255,7 @@ def _is_searchable(good: Measured, bad: Measured) -> bool:
 
 
 def _cell(experiment: Experiment, name: str) -> Cell:
-    """The cell of that name, or the first where there is none any more."""
+    """Return the cell of that name, or the first where there is none any more."""
     for cell in experiment.cells:
         if cell.name == name:
             return cell
@@ -262,7 +263,7 @@ def _cell(experiment: Experiment, name: str) -> Cell:
 
 
 def _option(name: str, value: str) -> list[str]:
-    """An option as words; none for an empty value."""
+    """Return an option as words; none for an empty value."""
     return [name, value] if value else []
 
 
@@ -283,7 +284,7 @@ def _settings(night: Measured) -> dict[str, str]:
 
 
 def _general(night: Measured, value: str) -> str:
-    """A setting as it is for any commit: with gaps for the tree that was built, and for the commit."""
+    """Return a setting as it is for any commit: with gaps for the tree that was built, and for the commit."""
     built = night.experiment.subject.labels.get(BUILT, "")
     for text, gap in ((built, "{built}"), (night.commit, "{commit}")):
         if text:

@@ -51,7 +51,7 @@ def nights_of(folder: Folder) -> tuple[Night, ...]:
 
 
 def _row(whole: Night, account: PathAccount) -> tuple[Night, ...]:
-    """A night for each kernel, a second apart, the oldest first."""
+    """Return a night for each kernel, a second apart, the oldest first."""
     nights = []
     for number, side in enumerate(account.sides):
         own = [point for point in whole.points if point.variant == side.variant]

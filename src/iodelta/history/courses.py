@@ -76,17 +76,17 @@ class Course(msgspec.Struct, frozen=True):
         return -1.0 if self.line.better == "higher" else 1.0
 
     def log_ratio(self, point: HistoryPoint) -> float | None:
-        """The logarithm of the value over the reference's."""
+        """Return the logarithm of the value over the reference's."""
         return None if point.r is None else self.rises * point.r
 
     def shown(self, point: HistoryPoint) -> float | None:
-        """The logarithm that is followed."""
+        """Return the logarithm that is followed."""
         return self.log_ratio(point) if self.by == "ratio" else point.y
 
 
 def scale_of(values: Sequence[float]) -> tuple[float, float]:
-    """The lowest and highest of all values but those of lone nights far off. The median of three nights follows a
-    step, which has at least two, and no lone night."""
+    """Return the lowest and highest of all values but those of lone nights far off. The median of three nights follows
+    a step, which has at least two, and no lone night."""
     if len(values) < 3:
         return min(values, default=0.0), max(values, default=0.0)
     threes = [median(values[at : at + 3]) for at in range(len(values) - 2)]
@@ -114,8 +114,8 @@ def courses(
     words: Sequence[str] = (),
     entries: Sequence[Entry] = (),
 ) -> list[Course]:
-    """Every series whose machine, cell, variant and metric contain all ``words``; those with steps first. ``entries``
-    of the log say how commits follow each other and what was noted."""
+    """Return every series whose machine, cell, variant and metric contain all ``words``; those with steps first.
+    ``entries`` of the log say how commits follow each other and what was noted."""
     own = [one for one in kept if all(word in " ".join(one.name) for word in words)]
     lines = store.lines([one.series for one in own]) if own else []
     begins = {
@@ -175,7 +175,7 @@ def _name(line: Line) -> tuple[str, str, str, str]:
 
 
 def is_wanted(line: Line, words: Sequence[str]) -> bool:
-    """Whether its machine, cell, variant and metric contain all ``words``."""
+    """Return whether its machine, cell, variant and metric contain all ``words``."""
     text = " ".join(_name(line))
     return all(word in text for word in words)
 
@@ -189,7 +189,7 @@ def _epochs(line: Line, facts: Mapping[str, Mapping[str, str]]) -> Iterable[Epoc
 
 
 def _differs(before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[str]:
-    """The facts that differ, of which only some are named."""
+    """Yield the facts that differ, of which only some are named."""
     all_names = sorted(before.keys() | after.keys())
     names = [name for name in all_names if before.get(name) != after.get(name)]
     for name in names[:NAMED]:
@@ -201,7 +201,7 @@ def _differs(before: Mapping[str, str], after: Mapping[str, str]) -> Iterable[st
 
 
 def _flats(course: Course) -> Iterable[Flat]:
-    """The weighted mean between two cuts, which are steps and epochs; a lone outlier is drawn in, as for steps."""
+    """Yield the weighted mean between two cuts, which are steps and epochs; a lone outlier is drawn in, as for steps."""
     cuts = {step.first_bad.t for step in course.steps}
     cuts.update(epoch.t for epoch in course.epochs)
     for low, high in pairwise([-math.inf, *sorted(cuts), math.inf]):
@@ -217,7 +217,7 @@ def _flats(course: Course) -> Iterable[Flat]:
 
 
 def _level(rows: Sequence[tuple[float, float | None, int]]) -> float:
-    """The weighted mean of values with their errors and numbers of blocks, all on one level."""
+    """Return the weighted mean of values with their errors and numbers of blocks, all on one level."""
     values, errors, blocks = np.asarray(rows, dtype=float).T
     errors = levels.steadied(errors, blocks)
     one_level = np.zeros(len(values), dtype=np.intp)

@@ -82,14 +82,14 @@ class HistoryAccess(msgspec.Struct, frozen=True):
 
 
 def rows(lines: Iterable[Line]) -> Iterator[PointRow]:
-    """Every point of every series."""
+    """Yield every point of every series."""
     for line in lines:
         for point in line.points:
             yield row_of(line, point)
 
 
 def row_of(line: Line, point: HistoryPoint) -> PointRow:
-    """One point as a row."""
+    """Return one point as a row."""
     sign = -1.0 if line.better == "higher" else 1.0
     return PointRow(
         time=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(point.t)),
@@ -113,7 +113,7 @@ def row_of(line: Line, point: HistoryPoint) -> PointRow:
 
 
 def frame(lines: Iterable[Line]) -> Any:
-    """The rows as a polars frame."""
+    """Return the rows as a polars frame."""
     with needs_extra("frames", "a data frame"):
         import polars as pl
 

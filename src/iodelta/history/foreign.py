@@ -109,7 +109,7 @@ def _digest(path: Path) -> str:
 
 
 def _points(entries: Sequence[Entry], machine: str) -> Iterator[Point]:
-    """A point for every cell, variant and metric: the mean over replicates."""
+    """Yield a point for every cell, variant and metric: the mean over replicates."""
     groups: dict[tuple[str, str], list[Run]] = {}
     alone = len({entry.variant for entry in entries}) == 1
     for entry in entries:
@@ -167,7 +167,7 @@ def _key(run: Run, cell: str, variant: str, machine: str, name: str) -> Key:
 
 
 def _values(run: Run) -> Iterator[tuple[str, float]]:
-    """The metrics of a run that have a logarithm."""
+    """Yield the metrics of a run that have a logarithm."""
     for direction in run.directions:
         if direction.kind not in ("read", "write", "trim"):
             continue

@@ -66,7 +66,7 @@ class Told(msgspec.Struct, frozen=True):
 
 
 def nights_of(path: Path, given: Given) -> tuple[Night, ...]:
-    """The nights in a file of ``given.format``. Raises RequestError."""
+    """Return the nights in a file of ``given.format``. Raises RequestError."""
     try:
         with open(path, "rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -220,7 +220,7 @@ def _key(machine: str, cell: str, variant: str, measure: str) -> Key:
 
 
 def _meaning(number: Number, better: Mapping[str, str]) -> tuple[str, str]:
-    """Which way is better, and the unit; empty where nobody says."""
+    """Return which way is better, and the unit; empty where nobody says."""
     way, unit = _known(number.measure)
     return better.get(number.measure) or number.better or way, number.unit or unit
 

@@ -40,7 +40,7 @@ Scanned = tuple[dict[int, str], list[tuple[int, bytes]]]
 
 
 def kept_of(store: Store) -> tuple[list[Kept], int]:
-    """What the last scans found in every series, in the one order of cells; and how many have had nights since."""
+    """Return what the last scans found in every series, in the one order of cells; and how many have had nights since."""
     rows = store.scans()
     kept = [decoded(found) for _, _, _, found in rows if found]
     return _ordered(kept), sum(not is_fresh for _, _, is_fresh, _ in rows)
@@ -93,7 +93,7 @@ def refresh(
 
 
 def _placebos(store: Store, kept: dict[int, Kept], changed: Sequence[int]) -> Placebos:
-    """What all series without a change say, of which these are read again."""
+    """Return what all series without a change say, of which these are read again."""
     known: dict[int, Quiet] = {
         one.series: one.quiet for one in kept.values() if one.quiet is not None
     }
@@ -123,14 +123,14 @@ def parts(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
 def _scanned(
     url: sa.URL, numbers: Sequence[int], order: Order, placebos: Placebos
 ) -> Iterator[Scanned]:
-    """What is found in these series, part by part."""
+    """Return what is found in these series, part by part."""
     return in_processes(
         partial(_part, url, order, placebos), list(parts(numbers)), few=MANY // AT_ONCE
     )
 
 
 def in_processes(work: Callable[[P], R], wanted: Sequence[P], few: int) -> Iterator[R]:
-    """The work on each part, in order: here for a ``few`` parts, else by a process for each CPU."""
+    """Yield the work on each part, in order: here for a ``few`` parts, else by a process for each CPU."""
     processes = len(os.sched_getaffinity(0))
     if len(wanted) <= few or processes == 1:
         yield from map(work, wanted)
@@ -159,8 +159,8 @@ def _part(
 
 
 def told(store: Store, log: Log) -> tuple[History, list[Kept], MeasureError | None]:
-    """All alerts after a scan of what changed, new ones written to the log and all to the database; and why something
-    could not be written."""
+    """Return all alerts after a scan of what changed, new ones written to the log and all to the database; and why
+    something could not be written."""
     entries = log.entries()[0]
     kept, failed = refresh(store, entries)
     found = alerts_of(kept, entries, store.nights())

@@ -119,7 +119,7 @@ def export(
 
 
 def _not_in(these: Mapping[str, str], those: Mapping[str, str]) -> list[str]:
-    """The nights of one side that the other has not, or has with other content (SHA)."""
+    """Return the nights of one side that the other has not, or has with other content (SHA)."""
     return [
         identifier for identifier, sha in these.items() if those.get(identifier) != sha
     ]
@@ -130,7 +130,7 @@ def _quoted(text: str) -> str:
 
 
 def _delta(target: str) -> tuple[Any, Any]:
-    """The table, None where there is none yet, and what writes to it. Raises RequestError, MeasureError."""
+    """Return the table, None where there is none yet, and what writes to it. Raises RequestError, MeasureError."""
     with needs_extra("lake", "a lake"):
         from deltalake import DeltaTable, write_deltalake
     with _said(target):
@@ -165,7 +165,7 @@ def _there(target: str) -> dict[str, str]:
 
 
 def entries_of(target: str) -> list[Entry]:
-    """What the log of its history said when it was exported; nothing for a lake of an older iodelta."""
+    """Return what the log of its history said when it was exported; nothing for a lake of an older iodelta."""
     if _delta(f"{target}{LOG}")[0] is None:
         return []
     with _said(target):
@@ -196,7 +196,7 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def machines(target: str) -> list[str]:
-    """The machines in a lake. Raises RequestError where there is none, MeasureError."""
+    """Return the machines in a lake. Raises RequestError where there is none, MeasureError."""
     if _delta(target)[0] is None:
         raise RequestError(
             "there is no lake",
@@ -208,7 +208,7 @@ def machines(target: str) -> list[str]:
 
 
 def lines_of(target: str, machine: str, numbers: Sequence[int] = ()) -> Iterator[Line]:
-    """Every series of one machine, each point once, oldest first; or those ``numbers`` and all without a change."""
+    """Yield every series of one machine, each point once, oldest first; or those ``numbers`` and all without a change."""
     points = _points(target).filter(pl.col("machine") == machine)
     if numbers:
         is_quiet = (pl.col("variant") == PLACEBO) | pl.col("key").str.contains(
@@ -282,7 +282,7 @@ def scan_lake(target: str, engine: str = "") -> History:
 
 
 def _part(target: str, order: Order, part: tuple[str, tuple[int, ...]]) -> list[Kept]:
-    """What is found in some series of one machine: what a worker does."""
+    """Return what is found in some series of one machine: what a worker does."""
     machine, numbers = part
     lines = list(lines_of(target, machine, numbers))
     return scanned([line for line in lines if line.key.number in numbers], order, lines)

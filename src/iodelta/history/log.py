@@ -171,7 +171,7 @@ _decoder: msgspec.json.Decoder[Entry] = decoder(Entry)
 
 
 def read_entry(text: str) -> Entry:
-    """One line of a log."""
+    """Return one line of a log."""
     return _decoder.decode(text)
 
 
@@ -297,22 +297,22 @@ class Log:
             raise
 
     def entries(self) -> tuple[list[Entry], list[int]]:
-        """Every entry, and the numbers of lines that are damaged. Raises MeasureError."""
+        """Return every entry, and the numbers of lines that are damaged. Raises MeasureError."""
         entries, damaged = self._journal.readable()
         return list(entries.values()), list(damaged)
 
     def broken(self) -> int:
-        """The first line that is not what was written there; 0 when there is none. Raises MeasureError."""
+        """Return the first line that is not what was written there; 0 when there is none. Raises MeasureError."""
         self._journal.forget()
         self._journal.readable()
         return self._journal.seal.broken
 
     def added(self) -> dict[str, Added]:
-        """The last entry of every experiment that was not removed since, in the order in which they were added."""
+        """Return the last entry of every experiment that was not removed since, in the order in which they were added."""
         return dict(self._of_folders().added)
 
     def entry_of(self, identifier: str) -> Added | None:
-        """The last entry of an experiment; none where it is not, or no longer, part of the history."""
+        """Return the last entry of an experiment; none where it is not, or no longer, part of the history."""
         return self._of_folders().added.get(identifier)
 
     def at_place(self, folder: str) -> set[str]:
@@ -329,7 +329,7 @@ class Log:
         return dict(self._of_folders().machines)
 
     def _of_folders(self) -> _Folders:
-        """What is known of them by now: entries that were taken before are not taken again."""
+        """Return what is known of them by now: entries that were taken before are not taken again."""
         entries, _ = self._journal.readable()
         last = next(reversed(entries), 0)
         if last < self._folders.last:

@@ -11,7 +11,7 @@ from iodelta.history.points import Night
 
 
 def named(night: Night, log: Log, *, write: bool = False) -> Night:
-    """The night under the machine's name in this history. With ``write`` a machine that was never seen is noted."""
+    """Return the night under the machine's name in this history. With ``write`` a machine that was never seen is noted."""
     if not night.identity:
         return night
     names = log.machines()

@@ -28,7 +28,7 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 def newest(lines: Iterable[Line]) -> Iterator[tuple[Line, HistoryPoint]]:
-    """Each series that has a point, with its newest."""
+    """Yield each series that has a point, with its newest."""
     for line in lines:
         if line.points:
             yield line, line.points[-1]
@@ -74,8 +74,8 @@ def _benchmark(line: Line) -> str:
 
 
 def kcidb(lines: Iterable[Line], origin: str) -> dict[str, Any]:
-    """A report to KernelCI (schema 5.3): each experiment is a build of its commit, each series a test of it that is done
-    and has a number."""
+    """Return a report to KernelCI (schema 5.3): each experiment is a build of its commit, each series a test of it
+    that is done and has a number."""
     checkouts: dict[str, dict[str, Any]] = {}
     builds: dict[str, dict[str, Any]] = {}
     tests = []
@@ -132,7 +132,7 @@ def _test(row: PointRow, series: int, build: str, origin: str) -> dict[str, Any]
 
 
 def _part(text: str) -> str:
-    """A part of a path of KernelCI, which is made of letters, digits, ``-`` and ``_``."""
+    """Return a part of a path of KernelCI, which is made of letters, digits, ``-`` and ``_``."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", text) or "_"
 
 

@@ -13,7 +13,7 @@ from iodelta.history.log import Annotated, Entry
 def placed(
     entries: Iterable[Entry], points: Iterable[HistoryPoint], order: Order
 ) -> tuple[Note, ...]:
-    """Every note with its time, the oldest first; those at commits that no night measured last."""
+    """Return every note with its time, the oldest first; those at commits that no night measured last."""
     nights = {point.experiment: point for point in points}
     by_time = sorted(nights.values(), key=lambda point: point.t)
     notes = [

@@ -19,6 +19,6 @@ NETWORK = frozenset(
 
 
 def network_of(path: Path) -> str:
-    """The type of the network file system on which ``path`` lies or would lie; empty for a local one."""
+    """Return the type of the network file system on which ``path`` lies or would lie; empty for a local one."""
     mount = mount_of(str(path.absolute().resolve()), mounts(LocalMachine()))
     return mount.fstype if mount is not None and mount.fstype in NETWORK else ""

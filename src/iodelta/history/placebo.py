@@ -59,11 +59,11 @@ class Placebos:
         return None if largest is None else (largest.inflation, largest.nights)
 
     def of(self, series: int) -> Quiet | None:
-        """What is known of one of them; None for any other series."""
+        """Return what is known of one of them; None for any other series."""
         return self._by_number.get(series)
 
     def is_counted(self, quiet: Quiet) -> bool:
-        """Whether the candidates of this series are counted."""
+        """Return whether the candidates of this series are counted."""
         return quiet.series in [
             one.series for one in self._of[quiet.machine, quiet.by][:COUNTED]
         ]
@@ -80,19 +80,19 @@ class Placebos:
 
 
 def against(variant: str) -> str:
-    """What the ratio of a variant's series is to: a placebo has that of its own build."""
+    """Return what the ratio of a variant's series is to: a placebo has that of its own build."""
     if variant == PLACEBO:
         return "against the baseline"
     return "against the reference"
 
 
 def is_quiet(line: Line) -> bool:
-    """Whether nothing changes in a series but the machine."""
+    """Return whether nothing changes in a series but the machine."""
     return line.variant == PLACEBO or line.key.role == "reference"
 
 
 def quiet_of(line: Line) -> Quiet:
-    """How much the nights of a series without a change scatter beyond their errors."""
+    """Return how much the nights of a series without a change scatter beyond their errors."""
     by = "ratio" if line.variant == PLACEBO else "level"
     y, se, epochs = followed_quietly(line.points, by)
     inflation = (
@@ -112,7 +112,7 @@ def quiet_of(line: Line) -> Quiet:
 
 
 def counted(quiet: Quiet, line: Line) -> Quiet:
-    """The same with its candidates, epoch by epoch."""
+    """Return the same with its candidates, epoch by epoch."""
     y, se, epochs = followed_quietly(line.points, quiet.by)
     candidates = 0
     for epoch in np.unique(epochs):

@@ -115,8 +115,8 @@ class Night(msgspec.Struct, frozen=True):
 
 
 def night_of(path: Path, given: str = "") -> Night:
-    """The night in an experiment folder or bundle; ``given`` is the machine of a bundle that does not name it. Raises
-    RequestError, MeasureError."""
+    """Return the night in an experiment folder or bundle; ``given`` is the machine of a bundle that does not name it.
+    Raises RequestError, MeasureError."""
     folder = opened(path)
     folder.check_times()
     plan, journal = read_plan(folder), Account(folder.events())
@@ -171,18 +171,18 @@ def _check_whole(folder: Folder, journal: Account) -> None:
 
 
 def _unnamed(placeholder: str, identifier: str, given: str) -> str:
-    """What the machine of a bundle is called: every stranger's is ``host-1``, so each experiment has its own until a
-    person says which belong together."""
+    """Return what the machine of a bundle is called: every stranger's is ``host-1``, so each experiment has its own
+    until a person says which belong together."""
     return given or f"{placeholder} of {identifier[:8]}"
 
 
 def epoch_of(facts: Mapping[str, str]) -> str:
-    """The name of the epoch with these facts."""
+    """Return the name of the epoch with these facts."""
     return hashlib.sha256(msgspec.json.encode(sorted(facts.items()))).hexdigest()[:16]
 
 
 def facts_of(environment: Mapping[str, Any]) -> dict[str, str]:
-    """What begins an epoch when it changes. The kernel's release is not in it: it may be what is compared."""
+    """Return what begins an epoch when it changes. The kernel's release is not in it: it may be what is compared."""
     host, kernel = environment.get("host", {}), environment.get("kernel", {})
     facts = {f"host.{name}": str(host[name]) for name in _HARDWARE if name in host}
     for name, value in kernel.items():
@@ -199,7 +199,7 @@ def facts_of(environment: Mapping[str, Any]) -> dict[str, str]:
 def points_of(
     plan: Plan, trials: Sequence[Trial], machine: str, target: str
 ) -> tuple[tuple[Point, ...], dict[str, str]]:
-    """A point for every cell, variant and metric that has two blocks, and why others have none."""
+    """Return a point for every cell, variant and metric that has two blocks, and why others have none."""
     experiment = plan.experiment
     references = [variant.name for variant in experiment.variants if variant.role]
     reference = references[0] if references else None
@@ -241,7 +241,7 @@ def key_of(
     machine: str,
     target: str,
 ) -> Key:
-    """The canonical key of a series."""
+    """Return the canonical key of a series."""
     condition = experiment.condition(cell.condition)
     options = {canonical(name): value for name, value in cell.options}
     options |= {
@@ -273,7 +273,9 @@ def key_of(
 
 
 def _general(experiment: Experiment, value: str) -> str:
-    """A setting with the commit and the place of its build taken out again: they are the build whose history it is."""
+    """Return a setting with the commit and the place of its build taken out again: they are the build whose history it
+    is.
+    """
     subject = experiment.subject
     for own, name in (
         (subject.labels.get(BUILT, ""), "{built}"),

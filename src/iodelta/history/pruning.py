@@ -15,8 +15,8 @@ from iodelta.history.store import Store
 def chosen(
     store: Store, *, before: float | None, keep: int | None, gone: bool
 ) -> tuple[NightPruned, ...]:
-    """What would be removed, oldest first: nights before a time, all but the newest ``keep`` of each machine, nights
-    whose folder no longer exists."""
+    """Return what would be removed, oldest first: nights before a time, all but the newest ``keep`` of each machine,
+    nights whose folder no longer exists."""
     return tuple(
         NightPruned(row["id"], row["t"], row["machine"], row["folder"], reason)
         for row, reason in _reasons(store.experiments(), before, keep, gone)

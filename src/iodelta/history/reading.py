@@ -29,13 +29,13 @@ Place = tuple[str, Given]
 
 
 def nights_of(path: Path, given: Given, log: Log, *, write: bool = False) -> Nights:
-    """The nights at ``path``, under the names that their machines have in this history; with ``write`` a new machine
-    is noted there. Raises RequestError, MeasureError."""
+    """Return the nights at ``path``, under the names that their machines have in this history; with ``write`` a new
+    machine is noted there. Raises RequestError, MeasureError."""
     return tuple(named(night, log, write=write) for night in _at(path, given))
 
 
 def _at(path: Path, given: Given) -> Nights:
-    """The nights at ``path``, under the names that their machines have there."""
+    """Return the nights at ``path``, under the names that their machines have there."""
     if given.format:
         return importing.nights_of(path, given)
     if not (is_own(path) or (path / "experiment.toml").is_file()):
@@ -49,7 +49,7 @@ def _at(path: Path, given: Given) -> Nights:
 
 
 def logged(log: Log, processes: int = 0) -> Iterator[Night]:
-    """Every night that the log names, read again, in the order in which they were added.
+    """Yield every night that the log names, read again, in the order in which they were added.
     ``processes`` as of ``outcomes``. Raises RequestError for a folder that is missing or is not what it was."""
     wanted = log.added().values()
     places = list(dict.fromkeys((entry.folder, entry.given) for entry in wanted))

@@ -16,7 +16,7 @@ from iodelta.stats import levels
 def compared(
     store: Store, old: str, new: str, words: Sequence[str] = ()
 ) -> list[RevisionChange]:
-    """What differs between two builds in each series that measured both, the clearest first."""
+    """Return what differs between two builds in each series that measured both, the clearest first."""
     wanted = [number for number, _, _, _ in store.scans()]
     if words:
         own = {
@@ -35,7 +35,9 @@ def compared(
 
 
 def _change(line: Line, old: str, new: str) -> Iterator[RevisionChange]:
-    """The mean over the nights of each build, with the scatter between the nights of the series; epochs are not mixed."""
+    """Yield the mean over the nights of each build, with the scatter between the nights of the series; epochs are not
+    mixed.
+    """
     of_old, of_new = (
         [point for point in line.points if _is_of(point, build)] for build in (old, new)
     )

@@ -16,7 +16,7 @@ POINT_COLUMNS = ("series", "experiment", "y", "se", "r", "r_se", "flags", "n")
 
 
 def experiment_row(night: Night) -> dict[str, Any]:
-    """The row of a night."""
+    """Return the row of a night."""
     return {
         "id": night.identifier,
         "sha": night.sha,
@@ -31,7 +31,7 @@ def experiment_row(night: Night) -> dict[str, Any]:
 
 
 def series_row(number: int, point: Point) -> dict[str, Any]:
-    """The row of the series that a point belongs to."""
+    """Return the row of the series that a point belongs to."""
     return {
         "id": number,
         "key": msgspec.json.encode(point.key).decode(),
@@ -43,7 +43,7 @@ def series_row(number: int, point: Point) -> dict[str, Any]:
 
 
 def point_row(number: int, point: Point, night: Night) -> dict[str, Any]:
-    """The row of a point, of the series with this number, in a night."""
+    """Return the row of a point, of the series with this number, in a night."""
     columns = ("y", "se", "lag1", "n", "r", "r_se")
     values = {name: getattr(point, name) for name in columns}
     where = {"series": number, "experiment": night.identifier}
@@ -51,7 +51,7 @@ def point_row(number: int, point: Point, night: Night) -> dict[str, Any]:
 
 
 def point_of(row: Any) -> tuple[int, HistoryPoint]:
-    """The number of its series, and the point, of a row of ``NIGHT_COLUMNS`` and ``POINT_COLUMNS``."""
+    """Return the number of its series, and the point, of a row of ``NIGHT_COLUMNS`` and ``POINT_COLUMNS``."""
     t, epoch, subject, number, experiment, y, se, r, r_se, flags, n = row
     commit, describe, repo = _build(subject)
     point = HistoryPoint(

@@ -93,7 +93,7 @@ def scan(
 def scanned(
     lines: Iterable[Line], order: Order, whole: Iterable[Line] = ()
 ) -> list[Kept]:
-    """What is to be seen in these series."""
+    """Return what is to be seen in these series."""
     lines = list(lines)
     every = {line.key.number: line for line in (*whole, *lines) if is_quiet(line)}
     placebos = placebos_of(every.values())
@@ -101,7 +101,7 @@ def scanned(
 
 
 def placebos_of(lines: Iterable[Line]) -> Placebos:
-    """What these series without a change say, with the candidates of those that are counted."""
+    """Return what these series without a change say, with the candidates of those that are counted."""
     own = {line.key.number: line for line in lines}
     quiet = {number: quiet_of(line) for number, line in own.items()}
     first = Placebos(quiet.values())
@@ -112,7 +112,7 @@ def placebos_of(lines: Iterable[Line]) -> Placebos:
 
 
 def clearest(kept: Iterable[Kept]) -> list[Found]:
-    """All candidates, the largest z first."""
+    """Return all candidates, the largest z first."""
     every = [one for series in kept for one in series.found]
     return sorted(every, key=lambda one: (-one.candidate.z, *one.candidate.name))
 
@@ -137,7 +137,7 @@ def looked(line: Line, order: Order, placebos: Placebos) -> Kept:
 
 
 def unscanned(line: Line) -> Kept:
-    """One series without what a scan would find."""
+    """Return one series without what a scan would find."""
     by = followed(line, line.points)[2]
     rises = 1.0 if by == "level" or line.better == "lower" else -1.0
     values = [point.y if by == "level" else point.r for point in line.points[-SHOWN:]]
@@ -182,7 +182,7 @@ class _Epoch:
         )
 
     def found(self) -> list[Found]:
-        """The steps of the whole series, and the newest candidate where these have not got it yet."""
+        """Return the steps of the whole series, and the newest candidate where these have not got it yet."""
         steps = list(self._segments.steps)
         last = len(self._y) - STANDS
         for step in self._newest(last - 1)[-1:]:
@@ -193,7 +193,7 @@ class _Epoch:
         return [self._found(step) for step in steps]
 
     def _doubts(self, step: changepoints.Step) -> tuple[str, ...]:
-        """What else than one change may have made a step: said, because then such series have many candidates."""
+        """Return what else than one change may have made a step: said, because then such series have many candidates."""
         return (*self._shape, *self._second_opinion(step))
 
     @cached_property
@@ -255,7 +255,9 @@ class _Epoch:
         return float(np.minimum(w * (self._y - fitted) ** 2, OFF**2).sum())
 
     def _second_opinion(self, step: changepoints.Step) -> Iterator[str]:
-        """Whether the best segmentation of the nights' ranks, which knows no errors and no outliers, lacks the step."""
+        """Yield whether the best segmentation of the nights' ranks, which knows no errors and no outliers, lacks the
+        step.
+        """
         n = len(self._y)
         if self._ranked is None:
             ranks = (
@@ -282,7 +284,7 @@ class _Epoch:
         )
 
     def gone(self) -> list[Gone]:
-        """What went away."""
+        """Return what went away."""
         gone: list[Gone] = []
         for incident in self._segments.incidents:
             span = self._span(max(incident.at - 1, 0), incident.end - 1)

@@ -34,7 +34,9 @@ Made = tuple[dict[str, Any], tuple[str, ...]]
 
 
 def perfherder(lines: Iterable[Line]) -> Made:
-    """A Perfherder artifact: a suite for each cell, which the machine, variant and role distinguish as its options."""
+    """Return a Perfherder artifact: a suite for each cell, which the machine, variant and role distinguish as its
+    options.
+    """
     usable, left_out = [], []
     for line, point in newest(lines):
         if point.y > math.log(LARGEST):
@@ -65,15 +67,15 @@ def _options(line: Line) -> tuple[str, ...]:
 
 
 def _signature(line: Line) -> tuple[str, ...]:
-    """What Perfherder tells series apart by: it sorts the options."""
+    """Return what Perfherder tells series apart by: it sorts the options."""
     options = sorted(_options(line))
     names = (shortened(line.cell, SUITE), shortened(line.key.metric, SUITE))
     return (*names, " ".join(options))
 
 
 def lnt(lines: Iterable[Line]) -> Made:
-    """A report of LNT (format 2) for its default suite, NTS: the newest experiment. What is better when higher is a
-    ``score``, what takes time an ``execution_time``. Raises RequestError for several machines."""
+    """Return a report of LNT (format 2) for its default suite, NTS: the newest experiment. What is better when higher
+    is a ``score``, what takes time an ``execution_time``. Raises RequestError for several machines."""
     pairs = list(newest(lines))
     if not pairs:
         raise RequestError("the history has no point", place="history export --to lnt")
@@ -105,7 +107,7 @@ def lnt(lines: Iterable[Line]) -> Made:
 
 
 def _why_not_lnt(line: Line, point: HistoryPoint, latest: HistoryPoint) -> str:
-    """Why a point is not in a report of LNT; empty if it is."""
+    """Return why a point is not in a report of LNT; empty if it is."""
     if point.experiment != latest.experiment:
         return "not in the newest experiment"
     if line.better == "higher" or line.unit in SECONDS:
@@ -137,7 +139,7 @@ def _test(line: Line, point: HistoryPoint, mark: str) -> dict[str, Any]:
 
 
 def _words(line: Line) -> str:
-    """A series in words, without its machine."""
+    """Return a series in words, without its machine."""
     return " ".join(
         filter(None, (line.cell, line.variant, line.key.role, line.key.metric))
     )

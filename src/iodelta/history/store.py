@@ -73,7 +73,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def url_of(file: Path) -> sa.URL:
-    """The URL of an SQLite file; its name may hold any character."""
+    """Return the URL of an SQLite file; its name may hold any character."""
     return sa.URL.create("sqlite", database=str(file))
 
 
@@ -106,12 +106,12 @@ class Store:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a file of SQLite."""
+        """Return whether it is a file of SQLite."""
         return self.url.get_backend_name() == "sqlite"
 
     def _as_read_only(self) -> sa.URL:
-        """The file as one that nobody writes, where its directory is read-only or its disk full: there SQLite could not
-        share its log with writers, and opens nothing."""
+        """Return the file as one that nobody writes, where its directory is read-only or its disk full: there SQLite
+        could not share its log with writers, and opens nothing."""
         file = Path(self.url.database or "").absolute()
         log = file.with_name(f"{file.name}-wal")
         may_write = os.access(file.parent, os.W_OK, effective_ids=True)
@@ -124,7 +124,7 @@ class Store:
         return self.url.set(database=f"file:{quote(str(file))}", query=query)
 
     def _is_full(self) -> bool:
-        """Whether the file system of the file has no room for SQLite's own files."""
+        """Return whether the file system of the file has no room for SQLite's own files."""
         try:
             space = os.statvfs(Path(self.url.database or "").absolute().parent)
         except OSError:
@@ -148,11 +148,11 @@ class Store:
             connection.execute(VERSIONS.insert().values(version=VERSION))
 
     def add(self, night: Night) -> Outcome:
-        """One transaction: all of the night, or nothing."""
+        """Return one transaction: all of the night, or nothing."""
         return self.add_all([night])[0]
 
     def add_all(self, nights: Sequence[Night]) -> list[Outcome]:
-        """One transaction: all of these nights, or nothing."""
+        """Return one transaction: all of these nights, or nothing."""
         names = [night.identifier for night in nights]
         known: dict[str, tuple[str, str]] = {}
         with self.writing() as connection:
@@ -186,7 +186,7 @@ class Store:
     def experiments(
         self, identifiers: Iterable[str] | None = None
     ) -> list[dict[str, Any]]:
-        """Every experiment or those named, oldest first."""
+        """Return every experiment or those named, oldest first."""
         query = sa.select(EXPERIMENTS).order_by(EXPERIMENTS.c.t, EXPERIMENTS.c.id)
         if identifiers is not None:
             query = query.where(EXPERIMENTS.c.id.in_(set(identifiers)))
@@ -266,7 +266,9 @@ class Store:
             return int(connection.scalar(query) or 0)
 
     def versions(self, series: Sequence[int]) -> dict[int, str]:
-        """The version of each of these series: taken before its points are read, it is never newer than they are."""
+        """Return the version of each of these series: taken before its points are read, it is never newer than they
+        are.
+        """
         with self._reading() as connection:
             rows = connection.execute(
                 sa.select(SERIES.c.id, SERIES.c.version).where(SERIES.c.id.in_(series))
@@ -290,8 +292,8 @@ class Store:
     def lines(
         self, series: Sequence[int] = (), *, machine: str = "", since: float = -math.inf
     ) -> list[Line]:
-        """Every series with its points, in the one order of cells; or those with these numbers, of one machine, with
-        the nights ``since`` then."""
+        """Return every series with its points, in the one order of cells; or those with these numbers, of one machine,
+        with the nights ``since`` then."""
         is_whole = not machine and not math.isfinite(since)
         described = sa.select(SERIES).order_by(
             SERIES.c.cell, SERIES.c.variant, SERIES.c.key
@@ -315,7 +317,7 @@ class Store:
         return [_line(row, points.get(row.id, [])) for row in rows]
 
     def rows(self, identifiers: list[str]) -> list[dict[str, Any]]:
-        """The points of these experiments, each with its series and experiment."""
+        """Return the points of these experiments, each with its series and experiment."""
         joined = POINTS.join(EXPERIMENTS, POINTS.c.experiment == EXPERIMENTS.c.id)
         joined = joined.join(SERIES, POINTS.c.series == SERIES.c.id)
         of_series = [
@@ -332,7 +334,7 @@ class Store:
             return [dict(row) for row in result.mappings()]
 
     def damage(self) -> str:
-        """What the database says of itself; empty when it is whole."""
+        """Return what the database says of itself; empty when it is whole."""
         if not self.is_file:
             return ""
         with self._reading() as connection:
@@ -433,7 +435,7 @@ class Store:
 
 
 def _lacks_table(error: DBAPIError) -> bool:
-    """Whether a database answered that it has no such table; a lost connection or a full disk is another matter."""
+    """Return whether a database answered that it has no such table; a lost connection or a full disk is another matter."""
     of_sqlite = "no such table" in str(error.orig)
     of_postgresql = getattr(error.orig, "sqlstate", "") == "42P01"
     return of_sqlite or of_postgresql
@@ -521,7 +523,9 @@ def _write(
 
 
 def _points_query(series: Sequence[int], machine: str, since: float) -> sa.Select[Any]:
-    """The points of these series (empty: of all) with their nights, of one machine (empty: of all), ``since`` then."""
+    """Return the points of these series (empty: of all) with their nights, of one machine (empty: of all), ``since``
+    then.
+    """
     joined = POINTS.join(EXPERIMENTS, POINTS.c.experiment == EXPERIMENTS.c.id)
     of_night = [EXPERIMENTS.c[name] for name in NIGHT_COLUMNS]
     of_point = [POINTS.c[name] for name in POINT_COLUMNS]

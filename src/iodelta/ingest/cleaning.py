@@ -52,7 +52,7 @@ class Line(NamedTuple):
 
 
 def looks_binary(head: bytes) -> bool:
-    """Whether the beginning of a file is not text in any encoding of fio's output."""
+    """Return whether the beginning of a file is not text in any encoding of fio's output."""
     head = head[:_LOOK]
     zeros = head.count(0)
     controls = len(head) - len(head.translate(None, _NOT_TEXT)) - zeros
@@ -64,7 +64,7 @@ def looks_binary(head: bytes) -> bool:
 
 
 def _bare_utf_16(head: bytes) -> str:
-    """The byte order of UTF-16 without its mark: text of Latin letters has a zero in every other byte."""
+    """Return the byte order of UTF-16 without its mark: text of Latin letters has a zero in every other byte."""
     odd, even = head[1:_LOOK:2], head[:_LOOK:2]
     for order, zeros, letters in (("utf-16-le", odd, even), ("utf-16-be", even, odd)):
         is_mostly_zero = zeros.count(0) > 0.9 * len(zeros)
@@ -122,7 +122,7 @@ def _decoded(data: bytes) -> str:
 
 
 def _of_base64(match: re.Match[str]) -> str:
-    """The decoded text of a mail that was sent as base64; other text is unchanged."""
+    """Return the decoded text of a mail that was sent as base64; other text is unchanged."""
     try:
         return binascii.a2b_base64(match[0]).decode("utf-8", "replace")
     except ValueError:

@@ -15,7 +15,7 @@ _SAME = {"readwrite": "rw", "randreadwrite": "randrw"}
 
 
 def command_options(said: Sequence[str]) -> dict[str, str]:
-    """The options of the last fio command among the lines ``said``: by long name, a flag as ''.
+    """Return the options of the last fio command among the lines ``said``: by long name, a flag as ''.
 
     Empty if it starts several jobs; options whose values only the shell knew are omitted.
     """
@@ -56,12 +56,12 @@ def _options(text: str) -> dict[str, str]:
 
 
 def _goes_on(text: str, below: str) -> bool:
-    """Whether a command line continues on the line below."""
+    """Return whether a command line continues on the line below."""
     return text.endswith("\\") or below.lstrip().startswith("--")
 
 
 def agrees(command: Mapping[str, str], banner: Mapping[str, str]) -> bool:
-    """Whether a command line can be that of a job with this banner."""
+    """Return whether a command line can be that of a job with this banner."""
     given = {canonical(name): value for name, value in command.items()}
     for name in ("rw", "ioengine", "iodepth"):
         first, other = given.get(name, ""), banner.get(name, "")

@@ -43,19 +43,19 @@ def opened(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
 
 
 def _holds_lines(raw: str) -> bool:
-    """Whether a line has as many escaped line ends as a text in a string, or contains a terse record."""
+    """Return whether a line has as many escaped line ends as a text in a string, or contains a terse record."""
     least = max(LEAST, len(raw) // LONGEST)
     return raw.count("\\n") >= least or _TERSE.search(raw) is not None
 
 
 def _in_json(raw: str) -> list[str]:
-    """The lines in a line that is one JSON string, or a container's log entry; else the line itself."""
+    """Return the lines in a line that is one JSON string, or a container's log entry; else the line itself."""
     string = _CONTAINER.match(raw) or _ALONE.fullmatch(raw)
     return _decoded(string[1]) if string else [raw]
 
 
 def _unescaped(raw: str) -> list[str]:
-    """The lines of a line with strings; a quote without a backslash begins or ends a string."""
+    """Return the lines of a line with strings; a quote without a backslash begins or ends a string."""
     first = raw.find("\\n")
     opening = _OPENING.search(raw, 0, first if first >= 0 else len(raw))
     return _ESCAPES[opening[0] if opening else '"'].sub(_meant, raw).splitlines()

@@ -31,12 +31,12 @@ _PAIR = re.compile(
 
 
 def hinted(text: str) -> bool:
-    """Whether ``text`` may hold such a line."""
+    """Return whether ``text`` may hold such a line."""
     return any(word in text for word in _HINTS)
 
 
 def runs(lines: Sequence[Line], used: bytearray, file: str) -> list[Run]:
-    """One run per such line; its name is the text before it, or the line above it."""
+    """Return one run per such line; its name is the text before it, or the line above it."""
     reports: list[Run] = []
     for index, line in enumerate(lines):
         if len(reports) == MOST or used[index] or not hinted(line.text[:1000]):
@@ -123,7 +123,7 @@ def _rates(text: str) -> Direction | None:
 
 
 def _group(text: str) -> Direction | None:
-    """A line of ``Run status group``: bandwidth over all jobs, and the run time of the longest job."""
+    """Return a line of ``Run status group``: bandwidth over all jobs, and the run time of the longest job."""
     kinds: dict[str, Kind] = {
         "READ": "read",
         "WRITE": "write",

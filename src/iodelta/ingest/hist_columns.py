@@ -45,7 +45,9 @@ class Columns:
     def heat(
         self, kind: Kind, coarse: int, scale: float, started: float | None
     ) -> Heat | None:
-        """The columns to draw. fio joined 2^``coarse`` bins, in units of ``scale`` ns. None if the clock went back."""
+        """Return the columns to draw. fio joined 2^``coarse`` bins, in units of ``scale`` ns. None if the clock went
+        back.
+        """
         if not (self._whole and self._rows):
             return None
         while self._rows > self._each * COLUMNS:

@@ -50,8 +50,8 @@ _KINDS: tuple[Kind, ...] = ("read", "write", "trim")
 
 
 def is_hist_log(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` holds rows of fio's histogram counts: three numbers, and as many counts
-    as one of fio's layouts has bins (1216 or 1856, divided by 2^log_hist_coarseness)."""
+    """Return whether a file that begins with ``head`` holds rows of fio's histogram counts: three numbers, and as many
+    counts as one of fio's layouts has bins (1216 or 1856, divided by 2^log_hist_coarseness)."""
     if not head[:64].lstrip()[:1].isdigit():
         return False
     row = head[:_LONGEST_ROW].partition(b"\n")[0]
@@ -61,7 +61,7 @@ def is_hist_log(head: bytes) -> bool:
 
 
 def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
-    """The sum of a histogram log as a run with completion latency in ns, or a Refusal where no row is valid.
+    """Return the sum of a histogram log as a run with completion latency in ns, or a Refusal where no row is valid.
 
     ``head`` is the beginning of the file, ``rest`` the stream after it; errors that ``rest`` raises are passed on.
     Damaged rows and rows with impossible counts (fio 3.6 to 3.16) are omitted and counted in findings. Memory does not
@@ -148,8 +148,8 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
 
 
 def _rows(block: bytes, width: int) -> tuple[Ints, int, int]:
-    """The valid rows of ``block``, shape (rows, 3 + bins); the number of bins omitted before these, which are zero in
-    all rows; and the number of invalid rows."""
+    """Return the valid rows of ``block``, shape (rows, 3 + bins); the number of bins omitted before these, which are
+    zero in all rows; and the number of invalid rows."""
     rows = [row for row in block.replace(b"\r\n", b"\n").split(b"\n") if row.strip()]
     before, after = _zeros(rows, width)
     table, lost = (
@@ -168,7 +168,7 @@ def _rows(block: bytes, width: int) -> tuple[Ints, int, int]:
 
 
 def _zeros(rows: Sequence[bytes], width: int) -> tuple[int, int]:
-    """How many of the first and of the last of ``width`` counts are zero in all ``rows``: most of them."""
+    """Return how many of the first and of the last of ``width`` counts are zero in all ``rows``: most of them."""
     before = after = width - 1
     for row in rows:
         head = _HEAD.match(row)

@@ -59,7 +59,7 @@ class _Block:
                 self.options.setdefault(name, value)
 
     def take(self, text: str) -> bool:
-        """Whether a line that is neither header nor rate belongs to this output."""
+        """Return whether a line that is neither header nor rate belongs to this output."""
         if _TAIL.match(text):
             self.ended = True
             self.timed_out = self.timed_out or "timeout" in text
@@ -78,7 +78,7 @@ class _Block:
 
 
 def outputs(lines: Sequence[Line], used: bytearray, file: str) -> list[Run | Refusal]:
-    """Every t/io_uring output among ``lines``; their indexes are marked in ``used``."""
+    """Return every t/io_uring output among ``lines``; their indexes are marked in ``used``."""
     collector = _Outputs()
     for index, line in enumerate(lines):
         text = " ".join(line.text[:2000].split())
@@ -97,7 +97,7 @@ class _Outputs:
         """Options of a command line whose output has not begun yet."""
 
     def take(self, number: int, text: str) -> bool:
-        """Whether the line is t/io_uring's."""
+        """Return whether the line is t/io_uring's."""
         now = self.blocks[-1] if self.blocks else None
         if now is not None and now.ended:
             running = None
@@ -128,7 +128,7 @@ class _Outputs:
 
 
 def _command(switches: str, rest: str) -> dict[str, str]:
-    """The switches of a command line, by fio's names if fio has the option."""
+    """Return the switches of a command line, by fio's names if fio has the option."""
     options = {
         _NAMES.get(letter, f"-{letter}"): value
         for letter, value in _SWITCH.findall(switches)
@@ -161,7 +161,7 @@ def _run(block: _Block, place: Place) -> Run | Refusal | None:
 
 
 def _without_rate(block: _Block, place: Place) -> Refusal | None:
-    """Why a start printed no rate; None if nothing shows that t/io_uring was started."""
+    """Return why a start printed no rate; None if nothing shows that t/io_uring was started."""
     if not block.trouble and not block.submitters:
         return None
     why = f": {clean(block.trouble[0])}" if block.trouble else ""
@@ -184,7 +184,7 @@ def _latency(block: _Block) -> Latency | None:
 
 
 def _rate(second: Second, size: int | None) -> Quantity:
-    """The IOPS of a line, in the interval that its bandwidth and the block size allow."""
+    """Return the IOPS of a line, in the interval that its bandwidth and the block size allow."""
     return (second.fits(size) if size else None) or second.iops
 
 
@@ -240,7 +240,7 @@ def _fits(block: _Block, size: int) -> bool:
 
 
 def _options(block: _Block, size: int | None) -> dict[str, str]:
-    """The options of the header, by the names of fio's job options if there is one."""
+    """Return the options of the header, by the names of fio's job options if there is one."""
     given = dict(block.options)
     is_sequential = given.pop("-R", "1") == "0"
     options = {
@@ -288,7 +288,7 @@ def _spread(block: _Block) -> dict[float, Quantity]:
 
 
 def _between(values: Sequence[Quantity]) -> Quantity:
-    """The mean of ``values``, with an interval that contains all of theirs."""
+    """Return the mean of ``values``, with an interval that contains all of theirs."""
     middle = sum(value.value for value in values) / len(values)
     low = min(value.low for value in values)
     high = max(value.high for value in values)

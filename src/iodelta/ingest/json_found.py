@@ -20,7 +20,7 @@ _SAID = 64 * 1024
 
 
 def in_bytes(data: bytes, file: str) -> tuple[list[Report], bytes]:
-    """The undamaged documents of ``data``, and ``data`` in which only their line ends remain: the fast way.
+    """Return the undamaged documents of ``data``, and ``data`` in which only their line ends remain: the fast way.
 
     Quoted, cut or damaged documents remain in ``data``, for ``in_lines``.
     """
@@ -46,7 +46,7 @@ def in_bytes(data: bytes, file: str) -> tuple[list[Report], bytes]:
 
 
 def in_lines(cleaned: Sequence[Line], used: bytearray, file: str) -> list[Report]:
-    """The documents among cleaned lines, also damaged ones; their indexes are marked in ``used``."""
+    """Return the documents among cleaned lines, also damaged ones; their indexes are marked in ``used``."""
     rows = [line.text.encode("utf-8", "replace") for line in cleaned]
     ends = list(accumulate(len(row) + 1 for row in rows))
     data = b"\n".join(rows)
@@ -69,7 +69,7 @@ def _with(
     shift: int,
     numbers: Sequence[int] = (),
 ) -> Report:
-    """The items with ``findings`` and their original lines: ``shift`` lines further down, or from ``numbers``."""
+    """Return the items with ``findings`` and their original lines: ``shift`` lines further down, or from ``numbers``."""
     report: Report = []
     for item in items:
         line = item.place.line + shift

@@ -80,7 +80,7 @@ def documents(data: bytes) -> list[tuple[int, Extent]]:
 
 
 def _heads(data: bytes) -> list[int]:
-    """The offsets of the opening brackets of documents, or of jobs if there is no document."""
+    """Return the offsets of the opening brackets of documents, or of jobs if there is no document."""
     heads = [match.start() for match in islice(_USUAL.finditer(data), MOST_DOCUMENTS)]
     keys = data.count(b'"jobs"') + data.count(b'"client_stats"')
     if len(heads) < min(keys, MOST_DOCUMENTS):
@@ -119,7 +119,7 @@ def read_document(
 def _decoded(
     text: bytes, place: Place, findings: list[Finding]
 ) -> tuple[RawDocument, list[Run | Refusal]]:
-    """A document and its runs, without values that fio cannot have written. Raises ValueError if it is not JSON."""
+    """Return a document and its runs, without values that fio cannot have written. Raises ValueError if it is not JSON."""
     try:
         document = decoded(text)
         return document, _read(document, text, place, findings)
@@ -153,7 +153,7 @@ def _read(
 
 
 def _members(clients: list[RawJob]) -> list[RawJob]:
-    """The jobs without fio's sum over all hosts, which would count everything twice."""
+    """Return the jobs without fio's sum over all hosts, which would count everything twice."""
     return [job for job in clients if job.jobname != "All clients"] or clients
 
 
@@ -206,7 +206,7 @@ class _Document:
         """Whether every entry is of another group, and so the sum of its group."""
 
     def run(self, job: RawJob, place: Place) -> Run | Refusal:
-        """The run of one job. Raises DecodeError for bins that are not integers."""
+        """Return the run of one job. Raises DecodeError for bins that are not integers."""
         raw = _directions_of(job)
         try:
             directions = [
@@ -263,7 +263,7 @@ class _Document:
         )
 
     def _disks_of(self, job: RawJob) -> tuple[Disk, ...]:
-        """The disks of the job's host; all disks if the job names no host."""
+        """Return the disks of the job's host; all disks if the job names no host."""
         return tuple(
             disk
             for host, disk in self._disks
@@ -338,7 +338,7 @@ def _direction(kind: Kind, raw: RawDirection, version: Version | None) -> Direct
 
 
 def _counts_kibibytes(raw: RawDirection, version: Version | None) -> bool:
-    """Whether ``io_bytes`` is in KiB, as up to fio 2.20; without a version the names of the other keys tell."""
+    """Return whether ``io_bytes`` is in KiB, as up to fio 2.20; without a version the names of the other keys tell."""
     if version is not None:
         return version <= (2, 20)
     later_keys = (raw.clat_ns, raw.lat_ns, raw.slat_ns, raw.io_kbytes)
@@ -348,7 +348,7 @@ def _counts_kibibytes(raw: RawDirection, version: Version | None) -> bool:
 def _disagreement(
     kind: Kind, raw: RawDirection, version: Version | None, place: Place
 ) -> Iterator[Finding]:
-    """A warning if a rate, or an amount, is not what the counts over the run time make; hard if it is far off.
+    """Yield a warning if a rate, or an amount, is not what the counts over the run time make; hard if it is far off.
 
     fio truncated ``iops`` to an integer before 2.2.6.
     """
@@ -405,7 +405,7 @@ def _concurrency(
 
 
 def _jobs(numjobs: int, concurrency: float | None) -> int:
-    """How many jobs an entry contains: ``numjobs``, unless run times show one job, or more at the same time."""
+    """Return how many jobs an entry contains: ``numjobs``, unless run times show one job, or more at the same time."""
     if concurrency is None:
         return numjobs
     nearest = round(concurrency)
@@ -415,7 +415,7 @@ def _jobs(numjobs: int, concurrency: float | None) -> int:
 
 
 def _cut(last: Run | Refusal, text: bytes, span: Extent) -> Run | Refusal:
-    """The last entry of a document that ends early: within this job if document, list and job are open."""
+    """Return the last entry of a document that ends early: within this job if document, list and job are open."""
     if isinstance(last, Refusal):
         return last
     where = str(last.place)
@@ -437,7 +437,7 @@ def _cut(last: Run | Refusal, text: bytes, span: Extent) -> Run | Refusal:
 
 
 def _whole_directions(last: Run, text: bytes, span: Extent) -> tuple[Direction, ...]:
-    """The directions of the job in which the document ends, without an incomplete one."""
+    """Return the directions of the job in which the document ends, without an incomplete one."""
     begun = list(re.finditer(rb'"(read|write|trim|mixed)"\s{0,20}:\s{0,20}\{', text))
     if not begun:
         return last.directions

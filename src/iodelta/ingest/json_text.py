@@ -42,7 +42,7 @@ class Extent(NamedTuple):
 
 
 def extent(data: bytes, start: int, limit: int) -> Extent | None:
-    """The extent of the object whose ``{`` is at ``start``, looking no further than ``limit``.
+    """Return the extent of the object whose ``{`` is at ``start``, looking no further than ``limit``.
 
     None if brackets do not match, or are nested deeper than ``DEEPEST``.
     """
@@ -81,14 +81,14 @@ def holders(data: bytes, keys: Sequence[bytes]) -> list[int]:
 
 
 def closed(data: bytes, start: int, span: Extent) -> bytes:
-    """The text of ``span`` as a complete object: open brackets are closed."""
+    """Return the text of ``span`` as a complete object: open brackets are closed."""
     return data[start : span.end] + b"".join(
         _CLOSER[bytes([code])] for code in reversed(span.open)
     )
 
 
 def tolerant(text: bytes) -> Any:
-    """The value of ``text`` after repairs of the usual damage. Raises ValueError if it still is not JSON."""
+    """Return the value of ``text`` after repairs of the usual damage. Raises ValueError if it still is not JSON."""
     text = text.decode("utf-8", "replace").encode().translate(_RAW_CONTROL)
     text = re.sub(
         rb"([:\[,]\s{0,20})[+-]?(?:nan|inf|infinity)\b", rb"\1null", text, flags=re.I

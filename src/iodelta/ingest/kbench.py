@@ -19,7 +19,7 @@ _KINDS: tuple[Kind, ...] = ("read", "write")
 
 
 def summaries(lines: Sequence[Line], used: bytearray, file: str) -> list[list[Run]]:
-    """One run per measure and pattern of each summary; the indexes of the lines are marked in ``used``.
+    """Return one run per measure and pattern of each summary; the indexes of the lines are marked in ``used``.
 
     kbench measures IOPS, bandwidth and latency one after the other, with different block sizes: they are separate runs.
     """
@@ -52,7 +52,7 @@ class _Summaries:
         return self._found + _runs(self._parts, self._title, self._places)
 
     def take(self, number: int, text: str) -> bool:
-        """Whether the line is kbench's."""
+        """Return whether the line is kbench's."""
         named, begun = _NAMED.match(text), _HEADING.match(text)
         pair = _PAIR.match(text) if self._heading else None
         if named:

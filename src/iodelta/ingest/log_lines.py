@@ -30,7 +30,7 @@ class Drawn(NamedTuple):
 
 
 def line(drawn: Drawn, of: Logged, *, single: bool) -> tuple[Level | None, int]:
-    """The buckets to draw, and the ms over which single I/Os were counted for minimum and maximum, or 0.
+    """Return the buckets to draw, and the ms over which single I/Os were counted for minimum and maximum, or 0.
 
     Values are those of the log, except that single I/Os become rates in I/Os or bytes per second.
     """
@@ -72,7 +72,7 @@ class LineSums:
                 own.add_windows(times[rows], jobs[rows], values[rows], whole=sized)
 
     def of(self, kind: int) -> Drawn:
-        """One direction."""
+        """Return one direction."""
         own = self._directions[kind]
         points, spans = own.points, own.spans if self._windows else None
         end = max(

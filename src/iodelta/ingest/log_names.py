@@ -13,7 +13,7 @@ _KIND = re.compile(r"_(?:bw|iops|slat|clat|lat|clat_hist)(?=(?:\.\d{1,6})?\.log)
 
 
 def what(name: str) -> Logged | None:
-    """The measure of a log with this name: only the name tells it."""
+    """Return the measure of a log with this name: only the name tells it."""
     kinds: list[Logged] = _NAME.findall(name.rpartition("/")[2])
     if not kinds:
         return None
@@ -21,7 +21,7 @@ def what(name: str) -> Logged | None:
 
 
 def number_of(name: str) -> str:
-    """The number of the job over the clones of all sections; empty if the jobs share a log (per_job_logs=0)."""
+    """Return the number of the job over the clones of all sections; empty if the jobs share a log (per_job_logs=0)."""
     number = _NUMBER.search(name)
     if not number:
         return ""
@@ -29,7 +29,7 @@ def number_of(name: str) -> str:
 
 
 def jobname(name: str) -> str:
-    """The value of write_bw_log and similar options."""
+    """Return the value of write_bw_log and similar options."""
     last = name.rpartition("/")[2].rpartition("!")[2]
     return clean(
         re.sub(r"_(?:bw|iops|slat|clat|lat)(?:\.\d{1,6})?\.log.{0,20}$", "", last)
@@ -37,6 +37,6 @@ def jobname(name: str) -> str:
 
 
 def without_kind(name: str) -> str | None:
-    """A name that all logs of one job share; None for the name of another file."""
+    """Return a name that all logs of one job share; None for the name of another file."""
     stem, changes = _KIND.subn("", name)
     return stem if changes else None

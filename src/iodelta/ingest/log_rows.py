@@ -77,7 +77,7 @@ class Clock:
         self._last = int(times[-1])
 
     def findings(self, file: str) -> list[Finding]:
-        """A warning if the time went back."""
+        """Return a warning if the time went back."""
         if not self.backs:
             return []
         text = f"the time goes back {plural(self.backs, 'time')}: rows of several jobs are added up; fio also appends to a log that is there, and a cut may have taken the beginning of each row"
@@ -130,7 +130,7 @@ class Totals:
         return self._origin / 1000
 
     def sides(self) -> dict[int, Side]:
-        """The directions that have rows, by fio's number."""
+        """Return the directions that have rows, by fio's number."""
         present = [kind for kind in range(KINDS) if self._sums[0, kind]]
         return {kind: self._side(kind) for kind in present}
 
@@ -225,7 +225,7 @@ def _bins(values: Ints, numbers: Floats) -> Ints:
 
 
 def _sound(rows: tuple[Ints, ...]) -> tuple[Ints, ...]:
-    """The rows that fio can have written."""
+    """Return the rows that fio can have written."""
     sound = np.ones(len(rows[0]), dtype=bool)
     for row, most in zip(rows, _MOST, strict=True):
         sound &= (row >= 0) & (row < most)
@@ -233,7 +233,7 @@ def _sound(rows: tuple[Ints, ...]) -> tuple[Ints, ...]:
 
 
 def chunks(head: bytes, rest: Readable, shift: int) -> Iterator[Chunk]:
-    """The rows of a log that begins with ``head``. A thread parses the next chunk while the caller uses one.
+    """Yield the rows of a log that begins with ``head``. A thread parses the next chunk while the caller uses one.
 
     ``shift`` is 1 if a maximum follows the value. Errors that ``rest`` raises are passed on.
     """
@@ -247,7 +247,7 @@ def chunks(head: bytes, rest: Readable, shift: int) -> Iterator[Chunk]:
 
 
 def whole_rows(head: bytes, rest: Readable, size: int = CHUNK) -> Iterator[bytes]:
-    """A log that begins with ``head``, in blocks of about ``size`` bytes that end with a row.
+    """Yield a log that begins with ``head``, in blocks of about ``size`` bytes that end with a row.
 
     A row longer than those of fio is replaced by a damaged one. So is the last of several rows if it has no line end:
     fio ends every row.

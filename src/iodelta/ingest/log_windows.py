@@ -35,7 +35,7 @@ class Gaps(NamedTuple):
 
 
 def usual(gaps: Ints, rows: Ints) -> float:
-    """The usual length of a window in ms; 0 where no time passes. ``gaps``: ascending times between rows in ms;
+    """Return the usual length of a window in ms; 0 where no time passes. ``gaps``: ascending times between rows in ms;
     ``rows``: how many rows have each gap. Both of shape (gaps,).
 
     The median of gaps near the 5th percentile: longer ones are windows without I/O, for which fio writes no row.
@@ -63,8 +63,8 @@ def held(gaps: Ints, width: float) -> Floats:
 
 
 def too_dense(times: Ints, blocks: Ints) -> bool:
-    """Whether rows come too often to be averages over windows. ``times``: ms since the start; ``blocks``: block sizes
-    in bytes. Shape (rows,) each."""
+    """Return whether rows come too often to be averages over windows. ``times``: ms since the start; ``blocks``: block
+    sizes in bytes. Shape (rows,) each."""
     return (
         len(times) >= _DENSE
         and bool(blocks[0])
@@ -84,7 +84,9 @@ class Windows(NamedTuple):
     """The gaps in ``own`` of the last rows of jobs, whose windows may be incomplete."""
 
     def width(self) -> float:
-        """The usual window in ms; 0 where no time passes. Windows without I/O leave no row and do not lengthen it."""
+        """Return the usual window in ms; 0 where no time passes. Windows without I/O leave no row and do not lengthen
+        it.
+        """
         rows = self.own.rows.copy()
         rows[np.searchsorted(self.own.gaps, self.last.gaps)] -= self.last.rows
         return usual(self.own.gaps, rows if rows.any() else self.own.rows)
@@ -94,7 +96,7 @@ class Windows(NamedTuple):
         return float(self.own.rows[self.own.gaps < 10].sum() / self.own.rows.sum())
 
     def narrowest(self) -> int:
-        """The 5th percentile of the gaps, in ms."""
+        """Return the 5th percentile of the gaps, in ms."""
         reached = np.cumsum(self.own.rows)
         return int(self.own.gaps[np.searchsorted(reached, 0.05 * reached[-1])])
 
@@ -103,11 +105,13 @@ class Windows(NamedTuple):
         return self.any.area()
 
     def area_by_clock(self) -> float:
-        """The same since fio 2.10, which samples by the clock: a gap of several windows had I/O in the last alone."""
+        """Return the same since fio 2.10, which samples by the clock: a gap of several windows had I/O in the last
+        alone.
+        """
         return float(self.own.sums @ held(self.own.gaps, self.width()))
 
     def milliseconds(self) -> int:
-        """The sum of all gaps."""
+        """Return the sum of all gaps."""
         return int(self.own.rows @ self.own.gaps)
 
 
@@ -174,7 +178,7 @@ class _Direction:
         self._gap, self.last = gaps[-1:], int(times[-1])
 
     def windows(self) -> Windows | None:
-        """The windows of all rows; None without rows. Call it once, at the end."""
+        """Return the windows of all rows; None without rows. Call it once, at the end."""
         self._ends.add(self._gap, np.zeros(len(self._gap)))
         if not len(self._gap):
             return None
@@ -210,7 +214,7 @@ class WindowSums:
         self._remember(placed, int(starts[-1]))
 
     def of(self, kind: int) -> Windows | None:
-        """Those of one direction; None where its rows are too dense for windows, or were not given."""
+        """Return those of one direction; None where its rows are too dense for windows, or were not given."""
         if self._single:
             return None
         return self._directions[kind].windows()

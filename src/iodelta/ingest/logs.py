@@ -52,8 +52,8 @@ _AGREE = 1.5
 
 
 def is_log(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` holds the rows of a fio log: time in ms, value, direction, block size
-    in bytes, and up to three further columns."""
+    """Return whether a file that begins with ``head`` holds the rows of a fio log: time in ms, value, direction, block
+    size in bytes, and up to three further columns."""
     if re.search(rb"\r(?!\n)", head[:_LOOK].rstrip()):
         return False  # a bare carriage return would join all rows
     lines = head[:_LOOK].splitlines()[:_ROWS_LOOKED_AT]
@@ -99,11 +99,13 @@ class Summary:
 
     @property
     def job(self) -> str | None:
-        """A name that all logs of a job share."""
+        """Return a name that all logs of a job share."""
         return without_kind(self.place.file)
 
     def rows_seen(self) -> Rows | None:
-        """The meaning of the rows of this log and of the bw log of the same job; None if this is not an iops log."""
+        """Return the meaning of the rows of this log and of the bw log of the same job; None if this is not an iops
+        log.
+        """
         if self._of != "iops":
             return None
         low = min(side.low for side in self._sides.values())
@@ -118,8 +120,8 @@ class Summary:
         fio_version: str | None,
         beside: Rows | None = None,
     ) -> Run:
-        """The log as a run. ``version`` is that of the fio reports next to it, None without reports; ``beside`` the
-        meaning of rows that the iops log of the same job shows."""
+        """Return the log as a run. ``version`` is that of the fio reports next to it, None without reports; ``beside``
+        the meaning of rows that the iops log of the same job shows."""
         rows = self._rows(version, beside)
         is_sure = version is not None or beside is not None
         scales = _nanoseconds(version)
@@ -247,7 +249,9 @@ class Summary:
     def _mean(
         self, side: Side, version: Version | None, scale: int, unit: str
     ) -> Quantity:
-        """The rate over the whole log. fio truncated each value to an integer, or rounded it if it averaged several."""
+        """Return the rate over the whole log. fio truncated each value to an integer, or rounded it if it averaged
+        several.
+        """
         if side.windows is None or not side.last:
             return unknown(unit)
         width, area = side.windows.width(), self._area(side.windows, version)
@@ -297,7 +301,7 @@ class Summary:
         )
 
     def _lines(self, rows: Rows, scale: float) -> Iterator[Line]:
-        """The lines of a chart; none if the meaning of the rows is unknown."""
+        """Yield the lines of a chart; none if the meaning of the rows is unknown."""
         is_single = rows == "single"
         bytes_of_bw = 1 if is_single else 1024
         units = {"bw": ("B/s", bytes_of_bw), "iops": ("1/s", 1)}
@@ -330,7 +334,7 @@ class Summary:
     def _rates(
         self, kind: Kind, side: Side, windows: Windows, version: Version | None
     ) -> dict[str, tuple[float, ...]]:
-        """The rate in each second; empty if windows are longer than a second."""
+        """Return the rate in each second; empty if windows are longer than a second."""
         if not 0 < windows.width() <= 1000 or not side.total:
             return {}
         window = self._area(windows, version).value / side.total
@@ -340,7 +344,7 @@ class Summary:
 
 
 def _deviation(side: Side, mean: float) -> float:
-    """The standard deviation of the rows, in the log's unit."""
+    """Return the standard deviation of the rows, in the log's unit."""
     variance = max(side.squares / side.rows - mean * mean, 0.0)
     return math.sqrt(variance * side.rows / max(side.rows - 1, 1))
 
@@ -385,8 +389,8 @@ def percentiles(
 
 
 def summarise(name: str, head: bytes, rest: Readable) -> Summary | Refusal:
-    """The summary of a bw, iops, lat, clat or slat log (``name`` says which), or a Refusal where the name or the rows
-    do not fit.
+    """Return the summary of a bw, iops, lat, clat or slat log (``name`` says which), or a Refusal where the name or
+    the rows do not fit.
 
     ``head`` is the beginning of the file, ``rest`` the stream after it; errors that ``rest`` raises are passed on.
     Memory does not grow with the length.
@@ -414,19 +418,19 @@ def summarise(name: str, head: bytes, rest: Readable) -> Summary | Refusal:
 
 
 def _has_offsets(head: bytes, column: int) -> bool:
-    """Whether a column contains more than the 0 and 1 of priorities; the offset of an average is 0."""
+    """Return whether a column contains more than the 0 and 1 of priorities; the offset of an average is 0."""
     rows = _split_rows(head)[:-1]
     values = {row[column].strip() for row in rows if len(row) > column}
     return not values <= {b"0", b"1"}
 
 
 def _split_rows(head: bytes) -> list[list[bytes]]:
-    """The values of the first rows; the last may be cut."""
+    """Return the values of the first rows; the last may be cut."""
     return [row.split(b",") for row in head[:_LOOK].splitlines()[:_ROWS_LOOKED_AT]]
 
 
 def _integers(rows: Sequence[Sequence[bytes]], column: int) -> list[int]:
-    """The integers in a column, from rows with at least five columns."""
+    """Return the integers in a column, from rows with at least five columns."""
     texts = (row[column].strip() for row in rows if len(row) > 4)
     return list(map(int, filter(bytes.isdigit, texts)))
 

@@ -46,7 +46,7 @@ def plain(text: str) -> str:
 
 
 def _tables(text: str) -> Iterator[str]:
-    """The parts of ``text`` with tables in Markdown; the line ends within a table follow it."""
+    """Yield the parts of ``text`` with tables in Markdown; the line ends within a table follow it."""
     end = begin = 0
     for match in _TABLE.finditer(text):
         if not match[1]:
@@ -64,7 +64,9 @@ def _tables(text: str) -> Iterator[str]:
 
 
 def _rows(text: str) -> Iterator[str]:
-    """The rows of a table; a cell over several rows is repeated in each, one over several columns is in the first."""
+    """Yield the rows of a table; a cell over several rows is repeated in each, one over several columns is in the
+    first.
+    """
     text = re.sub(r" {2,}", " ", _BREAK_IN_CELL.sub(" ", text))
     before, *rows = _ROW.split(text)
     yield before

@@ -41,12 +41,12 @@ Report = list[RunOrRefusal]
 
 
 def once(reports: Sequence[Report]) -> list[RunOrRefusal]:
-    """The entries of ``reports`` (one per document, invocation or block of records, in order), each run once."""
+    """Return the entries of ``reports`` (one per document, invocation or block of records, in order), each run once."""
     return list(chain.from_iterable(_one_format(_last(reports))))
 
 
 def _last(reports: Sequence[Report]) -> list[Report]:
-    """The last of cumulative reports of one run, which status-interval prints."""
+    """Return the last of cumulative reports of one run, which status-interval prints."""
     final: list[Report] = []
     counts: list[int] = []
     latest: dict[str, int] = {}
@@ -69,7 +69,7 @@ def _format(report: Report) -> str:
 
 
 def _marked(report: Report, count: int) -> Report:
-    """The last of ``count`` cumulative reports, with a note in each of its runs."""
+    """Return the last of ``count`` cumulative reports, with a note in each of its runs."""
     if count == 1:
         return report
     text = f"the last of {count} cumulative reports (status-interval) is used"
@@ -83,14 +83,14 @@ def _marked(report: Report, count: int) -> Report:
 
 
 def _continues(earlier: Report, later: Report) -> bool:
-    """Whether ``later`` shows the same runs at a later time: counts have grown, and nothing contradicts it."""
+    """Return whether ``later`` shows the same runs at a later time: counts have grown, and nothing contradicts it."""
     runs = _runs(earlier)
     twins = list(_twins(runs, later))
     return all(map(_is_later, runs, twins)) and any(map(_has_grown, runs, twins))
 
 
 def _is_later(run: Run, twin: Run | None) -> bool:
-    """Whether ``twin`` can be ``run`` at a later time."""
+    """Return whether ``twin`` can be ``run`` at a later time."""
     if twin is None or not _may_be_one(run, twin):
         return False
     have_pid = bool(run.pid and twin.pid)
@@ -103,7 +103,7 @@ def _is_later(run: Run, twin: Run | None) -> bool:
 
 
 def _has_grown(run: Run, twin: Run | None) -> bool:
-    """Whether the run time of a direction differs between ``run`` and ``twin``, or ``run`` has no direction yet."""
+    """Return whether the run time of a direction differs between ``run`` and ``twin``, or ``run`` has no direction yet."""
     if twin is None or not run.directions:
         return True
     later = [(old, twin.direction(old.kind)) for old in run.directions]
@@ -113,7 +113,7 @@ def _has_grown(run: Run, twin: Run | None) -> bool:
 
 
 def _may_be_one(run: Run, twin: Run) -> bool:
-    """Whether process, version and start allow two reports to be of one run."""
+    """Return whether process, version and start allow two reports to be of one run."""
     have_pid = run.pid and twin.pid
     if have_pid and run.pid != twin.pid:
         return False
@@ -125,7 +125,7 @@ def _may_be_one(run: Run, twin: Run) -> bool:
 
 
 def _went_on(old: Direction, new: Direction, *, known: bool) -> bool:
-    """Whether ``new`` can be ``old`` at a later time; ``known``: process or start show that the run is the same."""
+    """Return whether ``new`` can be ``old`` at a later time; ``known``: process or start show that the run is the same."""
     if new.ios < old.ios or new.bytes < old.bytes:
         return False
     # Before fio 3.30 the run time of a job continued after its end, except in the last report.
@@ -139,19 +139,19 @@ def _went_on(old: Direction, new: Direction, *, known: bool) -> bool:
 
 
 def _latencies(old: Direction, new: Direction) -> list[tuple[Latency, Latency]]:
-    """The latencies that both have."""
+    """Return the latencies that both have."""
     before, after = old.latencies(), new.latencies()
     return [(before[name], after[name]) for name in before.keys() & after.keys()]
 
 
 def _extremes_widen(old: Direction, new: Direction) -> bool:
-    """Whether minimum and maximum of the latencies only moved outwards, as within one run."""
+    """Return whether minimum and maximum of the latencies only moved outwards, as within one run."""
     pairs = _latencies(old, new)
     return all(b.max.high >= a.max.low and b.min.low <= a.min.high for a, b in pairs)
 
 
 def _could_grow(old: Direction, new: Direction) -> bool:
-    """Whether ``new`` can continue ``old``: extremes only move outwards, bytes grow at most five times as fast."""
+    """Return whether ``new`` can continue ``old``: extremes only move outwards, bytes grow at most five times as fast."""
     if not _extremes_widen(old, new):
         return False
     if old.bytes == new.bytes:
@@ -190,7 +190,7 @@ def _one_format(reports: Sequence[Report]) -> list[Report]:
 
 
 def _runs(report: Report) -> list[Run]:
-    """The entries of a report that could be read."""
+    """Return the entries of a report that could be read."""
     return [run for run in report if isinstance(run, Run)]
 
 
@@ -211,7 +211,7 @@ def _matches(before: Report, report: Report) -> Iterator[tuple[Run, Run]]:
 
 
 def _same(run: Run, other: Run) -> bool:
-    """Whether two entries of different formats show one job."""
+    """Return whether two entries of different formats show one job."""
     if (run.jobname, run.group) != (other.jobname, other.group):
         return False
     versions = {run.fio_version, other.fio_version} - {None, ""}
@@ -226,7 +226,7 @@ def _same(run: Run, other: Run) -> bool:
 
 
 def _same_directions(some: Sequence[Direction], others: Sequence[Direction]) -> bool:
-    """Whether there are as many, of the same kinds unless one is the sum of them, and each shows the same."""
+    """Return whether there are as many, of the same kinds unless one is the sum of them, and each shows the same."""
     if len(some) != len(others):
         return False
     kinds = {direction.kind for direction in some}
@@ -238,7 +238,7 @@ def _same_directions(some: Sequence[Direction], others: Sequence[Direction]) -> 
 
 
 def _same_direction(x: Direction, y: Direction) -> bool:
-    """Whether the counts agree as far as both formats give them, which those of two runs hardly ever do.
+    """Return whether the counts agree as far as both formats give them, which those of two runs hardly ever do.
 
     With ramp_time a report contains the bytes, but not the count, of I/Os in flight at the end of the ramp. If formats
     give different ones of these, rates must be close, and latencies must agree.
@@ -259,7 +259,7 @@ def _close(x: Quantity, y: Quantity) -> bool:
 
 
 def latencies_agree(x: Direction, y: Direction) -> bool:
-    """Whether both have latencies, and these agree."""
+    """Return whether both have latencies, and these agree."""
     latencies = [(a, b) for name, a, b in shared(x, y) if name not in _RATES]
     pairs = [(a, b) for a, b in latencies if not math.isnan(a.value)]
     return bool(pairs) and all(a.overlaps(b) for a, b in pairs)
@@ -294,7 +294,7 @@ def _of_two_files(run: Run, twin: Run) -> Run:
 
 
 def _shown_twice(run: Run, other: Run) -> bool:
-    """Whether two files show one run: equal counts, latencies and context switches, as no second run has."""
+    """Return whether two files show one run: equal counts, latencies and context switches, as no second run has."""
     are_apart = run.place.file != other.place.file and run.format != other.format
     if not are_apart or not run.directions:
         return False
@@ -309,7 +309,7 @@ def _shown_twice(run: Run, other: Run) -> bool:
 def _joined(
     before: Report, report: Report, matches: Sequence[tuple[Run, Run]]
 ) -> Report:
-    """Each pair as one run, in the order of the longer report; entries without a counterpart are kept."""
+    """Return each pair as one run, in the order of the longer report; entries without a counterpart are kept."""
     pair_of: dict[int, tuple[Run, Run]] = {}
     for pair in matches:
         pair_of |= dict.fromkeys(map(id, pair), pair)
@@ -324,7 +324,7 @@ def _joined(
 
 
 def _best(first: Run, second: Run) -> Run:
-    """The better format, completed from the other, with a warning if they contradict each other."""
+    """Return the better format, completed from the other, with a warning if they contradict each other."""
     best, other = sorted((first, second), key=_rank)
     both = _paired(best.directions, other.directions)
     filled = tuple(starmap(_filled, both))
@@ -357,7 +357,7 @@ def _paired(
 def _findings_of_both(
     best: Run, other: Run, both: Sequence[tuple[Direction, Direction]]
 ) -> tuple[Finding, ...]:
-    """The findings of the better format, further ones of the other, and their contradictions."""
+    """Return the findings of the better format, further ones of the other, and their contradictions."""
     rules = {finding.rule for finding in best.findings}
     further = (finding for finding in other.findings if finding.rule not in rules)
     findings = (*best.findings, *further)

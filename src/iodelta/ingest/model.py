@@ -207,7 +207,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
 
     def direction(self, kind: Kind) -> Direction | None:
-        """The direction ``kind``, or None when the run did none of it."""
+        """Return the direction ``kind``, or None when the run did none of it."""
         return next((d for d in self.directions if d.kind == kind), None)
 
     def sampler(self, kind: Kind, of: Literal["iops", "bw"]) -> Sampler | None:

@@ -47,7 +47,7 @@ def version_of(text: str | None) -> Version | None:
 def num2str(
     text: str, version: Version | None, *, kilo: int = 1000, truncated: bool = True
 ) -> Printed | None:
-    """The argument of fio's ``num2str`` when it printed ``text``; None if the text is not such a number.
+    """Return the argument of fio's ``num2str`` when it printed ``text``; None if the text is not such a number.
 
     ``kilo`` is the step of the prefixes unless the text says ``i`` (1024). ``truncated``: the number was cut to an
     integer before. Three kinds of fraction: up to 2.19 its digits mean nothing (1023/1024 prints as ".2"), 2.20 to
@@ -78,7 +78,7 @@ def num2str(
 
 
 def _value(whole: int, digits: str) -> tuple[float, float]:
-    """The number, and half a unit of its last digit."""
+    """Return the number, and half a unit of its last digit."""
     value = whole + (int(digits) / 10 ** len(digits) if digits else 0.0)
     return value, 0.5 / 10 ** len(digits)
 
@@ -94,7 +94,7 @@ def _power(prefix: str, version: Version | None) -> int:
 def _rounded(
     whole: int, digits: str, unit: float, lost: float, version: Version | None
 ) -> Printed:
-    """The interval of a number with a prefix: which of the three kinds of fraction it has is the version's."""
+    """Return the interval of a number with a prefix: which of the three kinds of fraction it has is the version's."""
     if not digits:
         return Printed(whole * unit, (whole - 0.5) * unit, (whole + 0.5 + lost) * unit)
     if version is not None and version < (2, 20):
@@ -114,7 +114,7 @@ def half_unit(number: str) -> float:
 
 
 def decimals(text: str) -> Printed | None:
-    """A plain number with the interval of its rounding; None if the text is not a number."""
+    """Return a plain number with the interval of its rounding; None if the text is not a number."""
     match = re.fullmatch(r"[+-]?\d{1,20}(?:\.\d{1,20})?", text.strip())
     if match is None:
         return None
@@ -166,7 +166,7 @@ _SECONDS = {
 
 
 def whole(text: str) -> int | None:
-    """A count as fio prints it; None for another text or beyond 64 bits."""
+    """Return a count as fio prints it; None for another text or beyond 64 bits."""
     text = text.strip()
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         return None
@@ -177,7 +177,8 @@ def whole(text: str) -> int | None:
 def percentile(
     value: int, step: int, nanoseconds: bool | None, *, up: bool = True
 ) -> Quantity:
-    """A percentile printed as a whole number of ``step`` ns: the union of all bins whose centres print as ``value``.
+    """Return a percentile printed as a whole number of ``step`` ns: the union of all bins whose centres print as
+    ``value``.
 
     fio >= 2.99 has bins of ns and divides the centre by 1000 once or twice, rounding ``up`` in text and down in terse
     (``nanoseconds``). Before, bins were of us, and only msec were divided. None: either.
@@ -196,7 +197,7 @@ def percentile(
 
 
 def _shortened(value: int, divided: int, scale: int, up: bool) -> Quantity:
-    """The bins, in units of ``scale`` ns, whose centres print as ``value`` after division by ``divided``."""
+    """Return the bins, in units of ``scale`` ns, whose centres print as ``value`` after division by ``divided``."""
     first, last = value * divided, (value + 1) * divided - 1
     if up:
         first, last = (value - 1) * divided + 1, value * divided

@@ -18,7 +18,9 @@ _PLACES = {"read": 0, "write": 1, "trim": 2}
 
 
 def workload(options: Mapping[str, str]) -> Workload:
-    """The workload that ``options`` request; None for facts that they omit or express in a form that only fio knows."""
+    """Return the workload that ``options`` request; None for facts that they omit or express in a form that only fio
+    knows.
+    """
     given = {canonical(name): value.strip() for name, value in options.items()}
     rw = clean(given.get("rw", "").split(":")[0])
     rw = _RW.get(rw, rw)
@@ -36,7 +38,7 @@ def workload(options: Mapping[str, str]) -> Workload:
 
 
 def known(best: Workload, other: Workload) -> Workload:
-    """The workload ``best``, with unknown facts taken from ``other``."""
+    """Return the workload ``best``, with unknown facts taken from ``other``."""
     gaps = {
         name: getattr(other, name)
         for name in best.__struct_fields__
@@ -46,7 +48,7 @@ def known(best: Workload, other: Workload) -> Workload:
 
 
 def banner_options(rw: str, bs: str, ioengine: str, iodepth: str) -> dict[str, str]:
-    """The four options that fio's text report repeats; equal block sizes of three directions become one.
+    """Return the four options that fio's text report repeats; equal block sizes of three directions become one.
 
     The spelling changed: ``4K-4K/4K-4K``, ``4096B-4096B,4096B-4096B,..`` (2.17), ``(R) 4096B-4096B, (W) ...`` (2.21).
     """
@@ -67,7 +69,9 @@ def _fixed(text: str) -> str:
 
 
 def _block(given: Mapping[str, str], rw: str, kilo: int) -> int | None:
-    """The block size if all directions of ``rw`` use one, or None. In ``bs=r,w,t`` the last value fills the rest."""
+    """Return the block size if all directions of ``rw`` use one, or None. In ``bs=r,w,t`` the last value fills the
+    rest.
+    """
     if "bsrange" in given or "bssplit" in given:
         return None
     sizes = [size(part, kilo) for part in given.get("bs", "").split(",")]

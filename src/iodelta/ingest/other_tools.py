@@ -191,7 +191,9 @@ _FOREIGN_TOOLS = re.compile(
 
 
 def foreign_measure(titles: Sequence[str], table: str) -> str:
-    """The word in the titles of a table that shows it to be of something other than storage I/O; empty without one."""
+    """Return the word in the titles of a table that shows it to be of something other than storage I/O; empty without
+    one.
+    """
     is_of_io = any(
         re.search(r"iops|i/?os?/s|\bfio\b", title, re.I) for title in (*titles, table)
     )
@@ -230,8 +232,8 @@ _DBENCH = re.compile(
 def refused(
     lines: Sequence[Line], used: bytearray, file: str
 ) -> tuple[list[Refusal], bool]:
-    """A refusal for each tool whose results are among ``lines`` and cannot be read, and whether they may be anywhere in
-    the text. Paragraphs of other tools are marked in ``used``."""
+    """Return a refusal for each tool whose results are among ``lines`` and cannot be read, and whether they may be
+    anywhere in the text. Paragraphs of other tools are marked in ``used``."""
     refusals: dict[str, Refusal] = {}
     everywhere = False
     for at, line in enumerate(lines):
@@ -260,7 +262,7 @@ def refused(
 
 
 def _goes_on(line: Line, taken: int) -> bool:
-    """Whether a line next to another tool's may be of the same paragraph, and is not fio's or of another table."""
+    """Return whether a line next to another tool's may be of the same paragraph, and is not fio's or of another table."""
     return (
         bool(line.text.strip())
         and not taken
@@ -306,7 +308,9 @@ _DISK_MARK_KINDS = {"[Read]": "read", "[Write]": "write", "[Mix]": "mixed"}
 
 
 def disk_mark(lines: Sequence[Line], used: bytearray, file: str) -> list[Run]:
-    """The runs of KDiskMark, which prints what fio measured in the form of CrystalDiskMark, which does not run fio."""
+    """Return the runs of KDiskMark, which prints what fio measured in the form of CrystalDiskMark, which does not run
+    fio.
+    """
     runs: list[Run] = []
     kind: Kind | None = None
     is_fio = False
@@ -391,7 +395,7 @@ def _elbencho_label(row: Mapping[str, str]) -> str:
 
 
 def _elbencho_directions(row: Mapping[str, str], kind: Kind | None) -> list[Direction]:
-    """The directions of a phase; in a mixed phase the reads have separate columns."""
+    """Return the directions of a phase; in a mixed phase the reads have separate columns."""
     directions = [] if kind is None else [_elbencho_direction(row, kind, "")]
     if row.get("rwmix read IOPS [last]", "").strip():
         directions.append(_elbencho_direction(row, "read", "rwmix read "))
@@ -436,7 +440,7 @@ def _elbencho_row(row: Mapping[str, str], place: Place) -> Run | Refusal:
 
 
 def _elbencho_direction(row: Mapping[str, str], kind: Kind, of: str) -> Direction:
-    """The rates at the end of the last thread: all work over all time."""
+    """Return the rates at the end of the last thread: all work over all time."""
     lat = None
     mean, low, high = (
         _whole(row, f"{of}IO lat us [{name}]", "ns", 1e3)
@@ -460,7 +464,7 @@ def _count(row: Mapping[str, str], title: str) -> int | None:
 
 
 def _whole(row: Mapping[str, str], title: str, unit: str, scale: float) -> Quantity:
-    """A number that elbencho truncated to an integer."""
+    """Return a number that elbencho truncated to an integer."""
     count = _count(row, title)
     if count is None:
         return unknown(unit)
@@ -478,7 +482,7 @@ def _phase_end(lines: Sequence[Line], index: int) -> int:
 def _elbencho_text(
     lines: Sequence[Line], index: int, end: int, phase: re.Match[str], file: str
 ) -> Iterator[Run | Refusal]:
-    """The output of elbencho for one phase, from the column of the last thread."""
+    """Yield the output of elbencho for one phase, from the column of the last thread."""
     row: dict[str, str] = {
         "operation": phase[1],
         "time ms [last]": phase["ms"] or _milliseconds(phase["time"]),
@@ -508,7 +512,7 @@ def _milliseconds(text: str) -> str:
 
 
 def _microseconds(text: str) -> str:
-    """A whole number of microseconds; empty for others such as ``1.66ms``, which is rounded."""
+    """Return a whole number of microseconds; empty for others such as ``1.66ms``, which is rounded."""
     match = _TIME.fullmatch(text)
     if match is not None and match[2] in (None, "us") and "." not in match[1]:
         return match[1]
@@ -516,7 +520,7 @@ def _microseconds(text: str) -> str:
 
 
 def _dbench(match: re.Match[str], place: Place) -> Run:
-    """The run of a line of dbench: megabytes of 10^6 bytes, reads and writes together."""
+    """Return the run of a line of dbench: megabytes of 10^6 bytes, reads and writes together."""
     speed = decimals(match[1])
     bandwidth = unknown("B/s") if speed is None else speed.quantity("B/s", 1e6)
     clients = int(match[3] or match[4])

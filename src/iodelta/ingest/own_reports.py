@@ -28,12 +28,12 @@ _BETTER = re.compile(r"\((?:higher|lower) is better\)")
 
 
 def whole(head: bytes) -> bool:
-    """Whether a file with this beginning is a report of iodelta: a page, or a JSON document."""
+    """Return whether a file with this beginning is a report of iodelta: a page, or a JSON document."""
     return _PAGE in head or _DOCUMENT.match(head) is not None
 
 
 def refused(text: str, lines: Sequence[Line], file: str) -> list[Refusal]:
-    """A refusal if ``text``, the joined ``lines``, contains a table of such a report."""
+    """Return a refusal if ``text``, the joined ``lines``, contains a table of such a report."""
     match = _MARK.search(text) or (_BETTER.search(text) if "iodelta " in text else None)
     if not match:
         return []

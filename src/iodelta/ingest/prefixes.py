@@ -43,7 +43,7 @@ def without(texts: Sequence[str]) -> Sequence[str]:
 
 
 def _pattern(prefix: str) -> str:
-    """A regular expression for all prefixes that differ from this one only in digits."""
+    """Return a regular expression for all prefixes that differ from this one only in digits."""
     tokens = re.findall(r"\d+| +|[^\d ]+", prefix)
     return "".join(
         r"\d{1,20}" if t[0].isdigit() else " {1,8}" if t[0] == " " else re.escape(t)

@@ -117,7 +117,7 @@ class Change(NamedTuple):
     """The direction that the preceding words name."""
 
     def percent(self) -> tuple[float, float, float]:
-        """The change in percent of the value before: lowest, as written, highest."""
+        """Return the change in percent of the value before: lowest, as written, highest."""
         a, b = self.before, self.after
         return (
             100 * (b.low / a.high - 1),
@@ -134,12 +134,12 @@ class Paragraph(NamedTuple):
     starts: tuple[tuple[int, int], ...]
 
     def line(self, offset: int) -> int:
-        """The line of the file that contains the character at ``offset``."""
+        """Return the line of the file that contains the character at ``offset``."""
         return max(number for at, number in self.starts if at <= offset)
 
 
 def paragraphs(text: str) -> Iterator[Paragraph]:
-    """The paragraphs of a text: consecutive lines of equal quoting without a blank line between them."""
+    """Yield the paragraphs of a text: consecutive lines of equal quoting without a blank line between them."""
     parts: list[str] = []
     starts: list[tuple[int, int]] = []
     depth = length = 0
@@ -158,7 +158,7 @@ def paragraphs(text: str) -> Iterator[Paragraph]:
 
 
 def _unquoted(line: str) -> tuple[int, str]:
-    """How deeply a mail quotes a line, and its words."""
+    """Return how deeply a mail quotes a line, and its words."""
     quote = re.match(r"(?:\s*>)*", line)
     end = quote.end() if quote else 0
     return line[:end].count(">"), " ".join(line[end:].split())
@@ -169,7 +169,9 @@ def _is_headline(parts: Sequence[str]) -> bool:
 
 
 def changes(text: str) -> tuple[Change, ...]:
-    """The changes that a text states: ``554 IOPS → 535 IOPS (-3.4 %)``, ``from 36M to 13M``, a good and a bad case."""
+    """Return the changes that a text states: ``554 IOPS → 535 IOPS (-3.4 %)``, ``from 36M to 13M``, a good and a bad
+    case.
+    """
     stated = chain.from_iterable(map(_changes_in, paragraphs(text)))
     return tuple(islice(stated, MOST))
 
@@ -187,7 +189,7 @@ def _changes_in(paragraph: Paragraph) -> Iterator[Change]:
 
 
 def _change(paragraph: Paragraph, match: re.Match[str]) -> Change | None:
-    """The change in a match; None if its numbers have no unit, different ones, or units that are not clear."""
+    """Return the change in a match; None if its numbers have no unit, different ones, or units that are not clear."""
     text_before = paragraph.text[: match.start()]
     pair = _pair_of(match.groups()[:3], match.groups()[3:6], text_before)
     if pair is None:
@@ -290,7 +292,7 @@ def _plain(digits: str, beside: str) -> str:
 
 
 def _unit(name: str | None) -> tuple[str, float] | None:
-    """The kind and the scale of a unit: ``ms`` is a time of 1e6 ns."""
+    """Return the kind and the scale of a unit: ``ms`` is a time of 1e6 ns."""
     if not name:
         return None
     lowered = re.sub(
@@ -318,7 +320,7 @@ def _unit(name: str | None) -> tuple[str, float] | None:
 
 
 def _named_before(text: str) -> str:
-    """The words right before a pair that may name its measure: ``clat (us): 210 -> 180``."""
+    """Return the words right before a pair that may name its measure: ``clat (us): 210 -> 180``."""
     match = re.search(
         r"(?:[A-Za-z0-9.%]{1,20} ){0,2}[A-Za-z0-9.%]{1,20} ?[(\[][A-Za-zµμ/]{1,8}[)\]] ?[:=]? ?$",
         text,
@@ -327,7 +329,7 @@ def _named_before(text: str) -> str:
 
 
 def _direction_of(before: str) -> Kind:
-    """The direction that the last words of a sentence name."""
+    """Return the direction that the last words of a sentence name."""
     kinds: dict[str, Kind] = {"read": "read", "write": "write", "trim": "trim"}
     named = _DIRECTION.findall(before.rpartition(". ")[2].lower())
     if not named:
@@ -336,7 +338,7 @@ def _direction_of(before: str) -> Kind:
 
 
 def _rank(before: str, after: str) -> float | None:
-    """The percentile that the words around two times name; 0 without one, None if the times are not latencies."""
+    """Return the percentile that the words around two times name; 0 without one, None if the times are not latencies."""
     clause = _CLAUSE.split(before)[-1]
     ranks = [*_RANKED.finditer(clause)] or [*filter(None, [_RANKED_AFTER.match(after)])]
     if _NO_MEAN.search(clause) or len({rank[0] for rank in ranks}) > 1:
@@ -347,8 +349,8 @@ def _rank(before: str, after: str) -> float | None:
 
 
 def _are_iops(before: str, match: re.Match[str]) -> bool:
-    """Whether numbers without a unit are IOPS: the words ``before`` them name only IOPS, and the numbers are too large
-    for a version, a depth or a block size."""
+    """Return whether numbers without a unit are IOPS: the words ``before`` them name only IOPS, and the numbers are
+    too large for a version, a depth or a block size."""
     _, named, between = before.upper().rpartition("IOPS")
     if named and re.fullmatch(r"\s?[:=]?\s?", between):
         return True
@@ -367,7 +369,7 @@ def rows(text: str, file: str) -> tuple[Run, ...]:
 
 
 def unread(text: str, runs: Sequence[Run]) -> list[int]:
-    """The numbers of lines with a rate that is in none of ``runs``."""
+    """Return the numbers of lines with a rate that is in none of ``runs``."""
     lines = text[:LONGEST].split("\n")
     places = {
         (run.place.line - 1, run.labels.get("cell", ""), "setting" in run.labels)
@@ -454,7 +456,7 @@ def _of_both(
     titles: tuple[str, str],
     place: Place,
 ) -> Run:
-    """The run of a line with the numbers of both directions; ``titles`` are those of its table and itself."""
+    """Return the run of a line with the numbers of both directions; ``titles`` are those of its table and itself."""
     case, heading = titles
     labels = {"setting": clean(heading or case)} if heading or case else {}
     asked = facts({}, match["names"].replace("/", " / "))
@@ -506,7 +508,7 @@ def _pair(match: re.Match[str]) -> tuple[Direction, ...]:
 def _one_of(
     kind: Kind | None, quantity: Quantity | None, named: Column | None
 ) -> Direction | None:
-    """One direction of a pair; None if neither its number nor the preceding words name the unit of a rate."""
+    """Return one direction of a pair; None if neither its number nor the preceding words name the unit of a rate."""
     if kind is None or quantity is None:
         return None
     if quantity.unit == "1" and named is not None:
@@ -519,7 +521,7 @@ def _one_of(
 
 
 def _in_unit_of(named: Column, quantity: Quantity) -> Quantity:
-    """A number without a unit in the unit of the preceding words, if these name a rate."""
+    """Return a number without a unit in the unit of the preceding words, if these name a rate."""
     if named.scale is None or named.of != "rate":
         return quantity
     unit = "IOPS" if named.stat == "iops" else "B/s"
@@ -588,7 +590,7 @@ def _sides(text: str, file: str) -> Iterator[Run]:
 
 
 def _is_alike(first: Change, other: Change) -> bool:
-    """Whether two changes have the same measure and different numbers."""
+    """Return whether two changes have the same measure and different numbers."""
     measures = [(change.before.unit, change.rank) for change in (first, other)]
     return measures[0] == measures[1] and (first.before, first.after) != (
         other.before,
@@ -597,7 +599,7 @@ def _is_alike(first: Change, other: Change) -> bool:
 
 
 def _latency(times: dict[float, Quantity]) -> Latency | None:
-    """The latency with these times by percentile; 0 is the mean."""
+    """Return the latency with these times by percentile; 0 is the mean."""
     nothing = unknown("ns")
     ranked = {rank: time for rank, time in sorted(times.items()) if rank}
     if not times:

@@ -20,7 +20,7 @@ _STAMP = re.compile(r"Timestamp: (\d{4})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)")
 
 
 def dumps(lines: Sequence[Line], used: bytearray, file: str) -> list[DeviceStats]:
-    """The counters of each device at each time; the indexes of the lines are marked in ``used``."""
+    """Return the counters of each device at each time; the indexes of the lines are marked in ``used``."""
     read: list[_Dump] = []
     at: float | None = None
     for index, line in enumerate(lines):
@@ -53,13 +53,13 @@ class _Dump(NamedTuple):
     at: float | None
 
     def stats(self, file: str) -> DeviceStats:
-        """The numbers in the text."""
+        """Return the numbers in the text."""
         numbers = _finite(_fields(self.words))
         return DeviceStats(Place(file, self.line), clean(self.device), numbers, self.at)
 
 
 def _stated(text: str) -> tuple[str, str] | None:
-    """The device, if a line names it, and its counters in words; None for another line."""
+    """Return the device, if a line names it, and its counters in words; None for another line."""
     grepped = _GREP.match(text) if "/read_stats:" in text else None
     if grepped is not None:
         return grepped[2], grepped[3]
@@ -67,7 +67,7 @@ def _stated(text: str) -> tuple[str, str] | None:
 
 
 def _goes_on(before: _Dump, dump: _Dump) -> bool:
-    """Whether a line continues the file of the previous line: it repeats none of its fields."""
+    """Return whether a line continues the file of the previous line: it repeats none of its fields."""
     is_same = (before.device, before.at) == (dump.device, dump.at)
     return is_same and _names(dump.words).isdisjoint(_names(before.words))
 

@@ -104,7 +104,7 @@ def _scan(opened: Iterable[Source | Refusal]) -> Iterator[Item]:
 
 
 def _version_beside(place: Place, versions: dict[str, set[str]]) -> str | None:
-    """The fio version of the reports in the nearest folder with any; None if they measure in different units."""
+    """Return the fio version of the reports in the nearest folder with any; None if they measure in different units."""
     folder = _folder(place)
     while folder not in versions and folder:
         folder = folder.rpartition("/")[0]
@@ -143,7 +143,7 @@ def _read_one(source: Source) -> Iterator[Item | Summary]:
 
 
 def _why_unreadable(head: bytes) -> str:
-    """Why a file with this beginning is not read; empty if it may contain results."""
+    """Return why a file with this beginning is not read; empty if it may contain results."""
     if not head:
         return "an empty file"
     if head.startswith(_ZLIB) and not head[:64].isascii():
@@ -158,7 +158,7 @@ def _why_unreadable(head: bytes) -> str:
 
 
 def _report(data: bytes, name: str) -> Iterable[Item]:
-    """The contents of a file that is not a log: usually one document of fio, else anything."""
+    """Return the contents of a file that is not a log: usually one document of fio, else anything."""
     is_object = data[:256].lstrip()[:1] == b"{"
     document = json_report.whole_document(data, name) if is_object else None
     if document:
@@ -183,12 +183,12 @@ def _has_runs(items: Iterable[Item]) -> bool:
 
 
 def unusable(name: str, made: object) -> str:
-    """Why a plugin's reader cannot be used; empty if it can."""
+    """Return why a plugin's reader cannot be used; empty if it can."""
     return "" if callable(made) else "it is not a function of bytes and a name"
 
 
 def _by_plugins(data: bytes, name: str) -> list[Item]:
-    """The result of the first plugin's reader that knows this file, or a refusal for each reader that fails."""
+    """Return the result of the first plugin's reader that knows this file, or a refusal for each reader that fails."""
     refused: list[Item] = []
     for plugin in plugins.sound("reader", unusable):
         try:
@@ -204,7 +204,7 @@ def _by_plugins(data: bytes, name: str) -> list[Item]:
 
 
 def _log(source: Source) -> Run | Refusal | Summary | None:
-    """The summary of a log; None if the rows are not those of a log."""
+    """Return the summary of a log; None if the rows are not those of a log."""
     single_threaded()
     # Importing numpy and polars takes a tenth of a second.
     from iodelta.ingest import hist_logs, logs
@@ -225,7 +225,7 @@ def single_threaded() -> None:
 
 
 def _whole(source: Source) -> bytes:
-    """All of a file; of a larger one a byte more than ``LARGEST``."""
+    """Return all of a file; of a larger one a byte more than ``LARGEST``."""
     if (
         len(source.head) < HEAD
     ):  # asking for the rest of a short file costs more than parsing it

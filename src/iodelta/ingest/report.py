@@ -119,8 +119,8 @@ def _restored(cleaned: list[Line]) -> list[Line]:
 def _without_results(
     cleaned: Sequence[Line], used: bytearray, whole: str, file: str, *, refused: bool
 ) -> list[Item]:
-    """The contents of a text without a report or table: excerpts of reports, numbers in sentences, or the reason why
-    there is nothing."""
+    """Return the contents of a text without a report or table: excerpts of reports, numbers in sentences, or the
+    reason why there is nothing."""
     parts: list[Item] = []
     if excerpts.hinted(whole):
         parts += excerpts.runs(cleaned, used, file)
@@ -133,7 +133,7 @@ _OF_JSON = ('"jobs"', '"client_stats"', '"fio version"', '"jobname"')
 def _reports_of_tools(
     cleaned: Sequence[Line], used: bytearray, whole: str, file: str
 ) -> list[Report]:
-    """The output of tools, each in its format; a reader runs only if the ``whole`` text contains its hints."""
+    """Return the output of tools, each in its format; a reader runs only if the ``whole`` text contains its hints."""
     reports: list[Report] = []
     if any(key in whole for key in _OF_JSON):
         reports += json_found.in_lines(cleaned, used, file)
@@ -155,7 +155,7 @@ def _reports_of_tools(
 def _in_sentences(
     cleaned: Sequence[Line], used: bytearray, whole: str, file: str
 ) -> list[Item]:
-    """The numbers in the sentences of a text, and a refusal for those that were not understood."""
+    """Return the numbers in the sentences of a text, and a refusal for those that were not understood."""
     runs = prose.rows(whole, file)
     items: list[Item] = [
         msgspec.structs.replace(
@@ -184,7 +184,7 @@ def _line(report: Report) -> int:
 
 
 def _split(runs: Sequence[Run | Refusal]) -> list[Report]:
-    """One report per invocation: a repeated group begins the next."""
+    """Return one report per invocation: a repeated group begins the next."""
     reports: list[Report] = []
     for run in runs:
         repeated = isinstance(run, Run) and bool(reports) and _repeats(run, reports[-1])
@@ -195,7 +195,7 @@ def _split(runs: Sequence[Run | Refusal]) -> list[Report]:
 
 
 def _repeats(run: Run, report: Report) -> bool:
-    """Whether ``run`` belongs to another invocation than the runs of ``report``, by version, pid or group."""
+    """Return whether ``run`` belongs to another invocation than the runs of ``report``, by version, pid or group."""
     before = [other for other in report if isinstance(other, Run)]
     if not before:
         return False
@@ -209,7 +209,7 @@ _job_key = attrgetter("jobname", "group", "pid")
 
 
 def _nothing(cleaned: Sequence[Line], file: str) -> Refusal:
-    """Why nothing was read, at the first line that names a measure."""
+    """Return why nothing was read, at the first line that names a measure."""
     why = _why_nothing(cleaned)
     named = tables.first_hint(cleaned) if why == _UNKNOWN else None
     if named is None:

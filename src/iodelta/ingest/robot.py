@@ -55,7 +55,7 @@ class _Measure(NamedTuple):
 def tables(
     lines: Sequence[Line], used: bytearray, file: str
 ) -> list[list[Run | Refusal]]:
-    """A run for each side of each table; the indexes are marked in ``used``."""
+    """Return a run for each side of each table; the indexes are marked in ``used``."""
     groups: list[list[Run | Refusal]] = []
     sides: list[str] = []
     rows: list[tuple[int, list[str], list[str], str]] = []

@@ -235,12 +235,12 @@ def sources(
 
 
 def sources_of(data: bytes, name: str) -> Iterator[Source | Refusal]:
-    """Every file in ``data``, which is one file or archive called ``name``."""
+    """Return every file in ``data``, which is one file or archive called ``name``."""
     return _opened(io.BytesIO(data), name)
 
 
 def tar_members(stream: BinaryIO) -> Iterator[Member]:
-    """The members of one tar archive, compressed or not; each ``body`` is valid until the next is requested.
+    """Yield the members of one tar archive, compressed or not; each ``body`` is valid until the next is requested.
 
     Reads the archive to its end, so that a cut one is never accepted. Raises one of ``DAMAGE``.
     """
@@ -291,7 +291,7 @@ def _file(path: str, mode: int, *, named: bool) -> Iterator[Source | Refusal]:
 def _opened(
     stream: BinaryIO | Readable, name: str, depth: int = 0
 ) -> Iterator[Source | Refusal]:
-    """The files in a stream: itself, or the contents of an archive."""
+    """Yield the files in a stream: itself, or the contents of an archive."""
     head = at_most(stream, HEAD)
     packed = _packing(head)
     if packed and depth >= DEEPEST:
@@ -316,7 +316,7 @@ def _opened(
 
 
 def _packing(head: bytes) -> str:
-    """How a stream that begins with ``head`` is packed; empty where it is not."""
+    """Return how a stream that begins with ``head`` is packed; empty where it is not."""
     for name, magic in _MAGIC.items():
         if head.startswith(magic):
             return name
@@ -416,7 +416,7 @@ def _zip(
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """A sort key that puts run 2 before run 10."""
+    """Return a sort key that puts run 2 before run 10."""
     parts = _DIGITS.split(name[:255])
     return [
         (int(part), "") if place % 2 else (0, part) for place, part in enumerate(parts)

@@ -48,7 +48,7 @@ _MISSING = frozenset(
 
 
 def cell(text: str, *, comma: bool = False) -> tuple[Printed, str] | None:
-    """The number in a cell and the letters after it; None without a number, or for an approximate one (``~0``).
+    """Return the number in a cell and the letters after it; None without a number, or for an approximate one (``~0``).
 
     ``12 ± 3`` is 12, because a scatter is not a rounding; ``10-14`` is 12, with an interval from 10 to 14.
     Groups of three digits after a space, apostrophe or comma are thousands; ``comma``: in this column it precedes
@@ -77,12 +77,12 @@ def cell(text: str, *, comma: bool = False) -> tuple[Printed, str] | None:
 
 
 def is_number(text: str) -> bool:
-    """Whether a cell contains a number."""
+    """Return whether a cell contains a number."""
     return cell(text) is not None
 
 
 def is_value(text: str) -> bool:
-    """Whether a cell contains a number, or stands for a missing one."""
+    """Return whether a cell contains a number, or stands for a missing one."""
     return is_number(text) or is_missing(text)
 
 
@@ -97,7 +97,7 @@ def _of_range(span: re.Match[str], *, comma: bool) -> tuple[Printed, str] | None
 
 
 def _without_scatter(text: str) -> str:
-    """A cell without the scatter or change of its number; a unit after these belongs to the number."""
+    """Return a cell without the scatter or change of its number; a unit after these belongs to the number."""
     spread = _SPREAD.search(text)
     if spread is None:
         return text
@@ -116,20 +116,20 @@ def _with_point(mantissa: str, comma: bool) -> str:
 
 
 def plain(text: str) -> str:
-    """A cell without Markdown's emphasis."""
+    """Return a cell without Markdown's emphasis."""
     text = _EMPHASIS.sub("", text).strip()
     return text if text.isascii() else english(text).strip()
 
 
 def is_missing(text: str) -> bool:
-    """Whether a cell stands for a missing number."""
+    """Return whether a cell stands for a missing number."""
     return plain(text).lower() in _MISSING
 
 
 def _between(
     low: tuple[Printed, str], high: tuple[Printed, str]
 ) -> tuple[Printed, str] | None:
-    """A range as the number in its middle; None if its ends have different units, or are in falling order."""
+    """Return a range as the number in its middle; None if its ends have different units, or are in falling order."""
     (first, first_unit), (last, last_unit) = low, high
     if first_unit != last_unit or first.value > last.value:
         return None
@@ -150,7 +150,7 @@ _CLEAR_COMMA = re.compile(r"\d{1,3}(?:,\d{3}){2,}|\d{4,}")
 
 
 def decimal_comma(cells: Sequence[str], *, beside: bool = False) -> bool:
-    """Whether the commas in a column precede decimals: one of them is not followed by exactly three digits.
+    """Return whether the commas in a column precede decimals: one of them is not followed by exactly three digits.
 
     ``beside``: they do in another column. Then they do here too, and points may separate thousands.
     """
@@ -165,7 +165,7 @@ def decimal_comma(cells: Sequence[str], *, beside: bool = False) -> bool:
 
 
 def doubtful_commas(cells: Sequence[str]) -> bool:
-    """Whether a comma in a column may separate thousands or decimals: ``1,234``, and no other cell shows which."""
+    """Return whether a comma in a column may separate thousands or decimals: ``1,234``, and no other cell shows which."""
     numbers = list(map(_without_unit, cells))
     has_point = any("." in text for text in numbers)
     is_clear = has_point or any(map(_CLEAR_COMMA.fullmatch, numbers))
@@ -186,8 +186,8 @@ _CLEAR_POINT = re.compile(
 
 
 def doubtful_points(cells: Sequence[str], beside: Sequence[str]) -> bool:
-    """Whether a point in a column may separate thousands or decimals: ``45.000``, and no number ``beside`` it shows
-    which."""
+    """Return whether a point in a column may separate thousands or decimals: ``45.000``, and no number ``beside`` it
+    shows which."""
     if not any(map(_EITHER_POINT.fullmatch, map(_without_unit, cells))):
         return False
     numbers = (_UNIT.sub("", _without_scatter(plain(text))) for text in beside)

@@ -58,12 +58,12 @@ class _Moment(NamedTuple):
 
 
 def is_clock(title: str) -> bool:
-    """Whether a column with this title contains times."""
+    """Return whether a column with this title contains times."""
     return _TITLE.fullmatch(plain(title)) is not None
 
 
 def spread(title: str, series: Sequence[Sequence[str]]) -> Spread:
-    """The meaning of rows with the times ``series`` below ``title``, one series per name of rows."""
+    """Return the meaning of rows with the times ``series`` below ``title``, one series per name of rows."""
     kinds = {_spread(title, cells) for cells in series if len(cells) > 1}
     if not kinds or Spread.RUNS in kinds:
         return Spread.RUNS
@@ -109,7 +109,7 @@ def _step(first: _Moment, other: _Moment) -> float:
 
 
 def _moment(title: str, text: str) -> _Moment | None:
-    """The time in a cell; None without one."""
+    """Return the time in a cell; None without one."""
     text = plain(text)
     number = _NUMBER.fullmatch(text)
     if number is not None:
@@ -138,7 +138,7 @@ def _of_clock(clock: re.Match[str]) -> _Moment:
 
 
 def _counted(title: str, number: float) -> _Moment:
-    """A number in the unit of the title; without one, in the unit in which it can be a date."""
+    """Return a number in the unit of the title; without one, in the unit in which it can be a date."""
     match = _TITLE.fullmatch(plain(title))
     if match is not None and match["unit"]:
         scale = _UNITS[match["unit"].lower()] / 1e9

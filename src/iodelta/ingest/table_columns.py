@@ -80,7 +80,7 @@ class Column(NamedTuple):
 
 
 def with_point(title: str) -> str:
-    """A title with a point before the decimals of its percentile: ``p99,9``, ``p99_9`` and ``99,9%`` are 99.9."""
+    """Return a title with a point before the decimals of its percentile: ``p99,9``, ``p99_9`` and ``99,9%`` are 99.9."""
     return _UNPOINTED.sub(
         lambda match: f"{match['named'] or '99'}.{match['after'] or match['bare']}",
         english(title),
@@ -89,7 +89,7 @@ def with_point(title: str) -> str:
 
 @lru_cache(maxsize=512)
 def column(title: str) -> Column | None:
-    """The measure of a column with this ``title``; None for anything else, or for several measures."""
+    """Return the measure of a column with this ``title``; None for anything else, or for several measures."""
     text = plain_title(title)
     measures = measures_of(text)
     if len(measures) != 1 or is_other(text):
@@ -106,7 +106,7 @@ def column(title: str) -> Column | None:
 
 
 def is_column(title: str) -> bool:
-    """Whether a title names exactly one measure that is read here."""
+    """Return whether a title names exactly one measure that is read here."""
     return column(title) is not None
 
 
@@ -119,7 +119,7 @@ def words_of(text: str) -> list[str]:
 
 
 def measures_of(text: str) -> set[str]:
-    """The measures that a title names: ``iops``, ``bw``, ``lat``."""
+    """Return the measures that a title names: ``iops``, ``bw``, ``lat``."""
     measures = _rates_named(text)
     if _names_latency(text, measures):
         measures.add("lat")
@@ -127,7 +127,7 @@ def measures_of(text: str) -> set[str]:
 
 
 def _rates_named(text: str) -> set[str]:
-    """The rates that a title names: ``iops``, ``bw``. ``throughput`` next to IOPS means IOPS."""
+    """Return the rates that a title names: ``iops``, ``bw``. ``throughput`` next to IOPS means IOPS."""
     words = set(words_of(text))
     rates = set()
     if IOPS.search(text):
@@ -141,7 +141,7 @@ def _rates_named(text: str) -> set[str]:
 
 
 def _names_latency(text: str, rates: set[str]) -> bool:
-    """Whether a title names a latency: by its name, a percentile, or a unit of time below a second."""
+    """Return whether a title names a latency: by its name, a percentile, or a unit of time below a second."""
     words = set(words_of(text))
     rest = BITS.sub(" ", BYTES.sub(" ", IOPS.sub(" ", text)))
     time = _time_scale(rest)
@@ -170,7 +170,7 @@ _LATENCIES: dict[str, Whose] = {
 
 
 def is_other(text: str) -> bool:
-    """Whether a title names something related to a measure, such as its scatter, limit or price."""
+    """Return whether a title names something related to a measure, such as its scatter, limit or price."""
     words = set(words_of(text))
     spaced = text.replace("_", " ")
     has_other_word = not words.isdisjoint(OTHER)
@@ -229,7 +229,7 @@ def _byte_scale(text: str, words: Sequence[str]) -> float | None:
 
 
 def _latency(text: str, words: Sequence[str]) -> Column | None:
-    """The column of a latency, or of a percentile or mean that only its unit shows to be a latency."""
+    """Return the column of a latency, or of a percentile or mean that only its unit shows to be a latency."""
     whose = _whose(words)
     percent = _percent(text)
     scale = _time_scale(text)
@@ -246,7 +246,7 @@ def _latency(text: str, words: Sequence[str]) -> Column | None:
 
 
 def _has_bare_rank(text: str, words: Sequence[str]) -> bool:
-    """Whether a title names a percentile ambiguously: ``lat 99``."""
+    """Return whether a title names a percentile ambiguously: ``lat 99``."""
     return BARE.search(text) is not None or not PERCENTILES.isdisjoint(words)
 
 
@@ -264,7 +264,7 @@ _PERCENTILE_ALONE = re.compile(r"\s*p\d{2,5}(?:\.\d{1,4})?\s*")
 
 
 def _whose(words: Sequence[str]) -> Whose | None:
-    """The named latency: submission, completion or total; None without one."""
+    """Return the named latency: submission, completion or total; None without one."""
     named = (_LATENCIES[word] for word in words if word in _LATENCIES)
     whose = next(named, None)
     if whose != "lat":
@@ -305,7 +305,7 @@ for _how in ("rand", "random", "seq"):
 
 
 def _kind(words: Sequence[str]) -> Kind | None:
-    """The direction that a title names; None for none or two."""
+    """Return the direction that a title names; None for none or two."""
     kinds = {_KINDS[word] for word in words if word in _KINDS}
     if len(kinds) == 1:
         return kinds.pop()
@@ -325,7 +325,7 @@ _WITHOUT_POINT = re.compile(r"99\d")
 
 
 def _percent(text: str) -> float | None:
-    """The percentile that a title names, in %."""
+    """Return the percentile that a title names, in %."""
     if _MEDIAN.search(text):
         return 50.0
     match = _PERCENT.search(text.replace("_", " "))

@@ -44,7 +44,7 @@ _MEASURE_WORD = re.compile(
 
 
 def is_data(grid: Grid) -> bool:
-    """Whether the titles are a row of data: most have digits outside names, sizes and percentiles."""
+    """Return whether the titles are a row of data: most have digits outside names, sizes and percentiles."""
     titles = [title for title in grid.titles if title]
     numbered = [title for title in titles if has_number(title)]
     if _are_values(grid.titles[1:]):
@@ -57,7 +57,9 @@ def is_data(grid: Grid) -> bool:
 
 
 def _are_values(titles: Sequence[str]) -> bool:
-    """Whether titles can only be the numbers of a row: all are numbers or changes, and no versions, depths or sizes."""
+    """Return whether titles can only be the numbers of a row: all are numbers or changes, and no versions, depths or
+    sizes.
+    """
     named = list(filter(None, titles))
     numbers = [title for title in named if not _CHANGE.fullmatch(title)]
     if not named or not all(map(is_number, numbers)):
@@ -72,7 +74,7 @@ _SIZE = re.compile(r"^(\d{1,6}) ?[kKmM](?:i?B)?$")
 
 
 def ends_in_number(grid: Grid) -> bool:
-    """Whether the last title is a number of a row of data, not a depth or a version."""
+    """Return whether the last title is a number of a row of data, not a depth or a version."""
     first, *rest = grid.titles
     last_word = rest[-1].split()[-1].rstrip("%)")
     if not is_number(last_word):
@@ -82,12 +84,12 @@ def ends_in_number(grid: Grid) -> bool:
 
 
 def has_number(title: str) -> bool:
-    """Whether a title has digits of the kind that only data has."""
+    """Return whether a title has digits of the kind that only data has."""
     return any(letter.isdigit() for letter in _KNOWN.sub(" ", with_point(title)))
 
 
 def _is_axis(titles: Sequence[str]) -> bool:
-    """Whether numbers may be rising depths, jobs or sizes, or versions."""
+    """Return whether numbers may be rising depths, jobs or sizes, or versions."""
     if not all(map(_AXIS.fullmatch, titles)):
         return False
     if all("." in title for title in titles):
@@ -100,13 +102,13 @@ def _is_axis(titles: Sequence[str]) -> bool:
 
 
 def _is_round(count: int) -> bool:
-    """Whether a person may have chosen a number: a power of two, or a round number."""
+    """Return whether a person may have chosen a number: a power of two, or a round number."""
     is_power_of_two = count & (count - 1) == 0
     return is_power_of_two or _ROUND.fullmatch(str(count)) is not None
 
 
 def _names_version(grid: Grid, title: str) -> bool:
-    """Whether plain numbers follow below a title such as ``6.12 IOPS``; below a row of data, units would repeat."""
+    """Return whether plain numbers follow below a title such as ``6.12 IOPS``; below a row of data, units would repeat."""
     if not is_column(title):
         return False
     at = grid.titles.index(title)
@@ -118,7 +120,7 @@ _TWO_LETTERS = re.compile(r"[a-zA-Z]{2}")
 
 
 def headings(grid: Grid) -> list[Heading]:
-    """The meaning of the titles, from their words and the commas in the cells below."""
+    """Return the meaning of the titles, from their words and the commas in the cells below."""
     columns = [_below(grid, at) for at in range(len(grid.titles))]
     commas = any(map(decimal_comma, columns))
     parsed = map(partial(heading, commas=commas), grid.titles, columns)
@@ -136,7 +138,7 @@ def headings(grid: Grid) -> list[Heading]:
 
 
 def _below(grid: Grid, at: int) -> list[str]:
-    """The cells below a title."""
+    """Return the cells below a title."""
     return [cells[at] for _, cells, _ in grid.rows if at < len(cells)]
 
 
@@ -193,7 +195,8 @@ _MEASURED_SETTING = re.compile(
 def in_doubt(
     h: Heading, cells: Sequence[str], beside: Sequence[str], mark: str
 ) -> bool:
-    """Whether commas or points in ``cells`` may separate thousands or decimals; ``beside``: all numbers of the table.
+    """Return whether commas or points in ``cells`` may separate thousands or decimals; ``beside``: all numbers of the
+    table.
 
     If ``;`` separates columns, the author may use decimal commas. Otherwise only points in IOPS are ambiguous: nobody
     measures thousandths of an I/O.
@@ -207,12 +210,12 @@ def in_doubt(
 
 
 def without_marks(h: Heading) -> Heading:
-    """A heading whose numbers are not read if they have a comma or point, because its meaning is ambiguous."""
+    """Return a heading whose numbers are not read if they have a comma or point, because its meaning is ambiguous."""
     return h._replace(doubtful=True)
 
 
 def is_row(text: str) -> bool:
-    """Whether a line may be a row of numbers: at least two, and at least half of its words."""
+    """Return whether a line may be a row of numbers: at least two, and at least half of its words."""
     if not text.strip() or len(text) > LONGEST:
         return False
     words = text.split()
@@ -221,7 +224,7 @@ def is_row(text: str) -> bool:
 
 
 def names_number(text: str) -> bool:
-    """Whether a line ends in the name of a measure and its number: ``none lat_us 12``."""
+    """Return whether a line ends in the name of a measure and its number: ``none lat_us 12``."""
     words = text.split()
     if len(words) > _WORDS:
         return False
@@ -230,7 +233,7 @@ def names_number(text: str) -> bool:
 
 
 def unsplit_heading(lines: Sequence[Line], index: int) -> str:
-    """The measures in a line of titles that rows of numbers follow; empty for any other line."""
+    """Return the measures in a line of titles that rows of numbers follow; empty for any other line."""
     text = lines[index].text.strip()
     words = text.split()
     is_sentence = text.endswith((".", ",", ";", ":"))
@@ -247,7 +250,7 @@ def unsplit_heading(lines: Sequence[Line], index: int) -> str:
 
 
 def _first_below(lines: Sequence[Line], index: int) -> str:
-    """The first of the three lines below that is neither blank nor a rule; empty without one."""
+    """Return the first of the three lines below that is neither blank nor a rule; empty without one."""
     for line in lines[index + 1 : index + 4]:
         if line.text.strip() and not RULE.fullmatch(line.text):
             return line.text

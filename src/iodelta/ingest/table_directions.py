@@ -44,7 +44,7 @@ def directed(grid: Grid) -> Grid:
 
 
 def unknown(grid: Grid) -> Mapping[int, Unknown]:
-    """The cells that should name a direction and do not, by the index of their line."""
+    """Return the cells that should name a direction and do not, by the index of their line."""
     unknowns: dict[int, Unknown] = {}
     for at in _columns(grid):
         for index, cells, _ in grid.rows:
@@ -59,7 +59,7 @@ def unknown(grid: Grid) -> Mapping[int, Unknown]:
 
 
 def _columns(grid: Grid) -> Iterator[int]:
-    """The columns with a title for directions in which at least one cell names a direction."""
+    """Yield the columns with a title for directions in which at least one cell names a direction."""
     for at, title in enumerate(grid.titles):
         if is_direction_title(title) and any(
             _direction(title, cells[at]) for _, cells, _ in grid.rows
@@ -76,7 +76,7 @@ def _spelt(row: Row, columns: list[int]) -> Row:
 
 
 def _direction(title: str, text: str) -> str:
-    """The direction or mode that a cell names; empty for anything else."""
+    """Return the direction or mode that a cell names; empty for anything else."""
     short = _short(text)
     if short and not (
         text.strip() in _NUMBERS and not _OF_NUMBERS.fullmatch(plain(title).strip())

@@ -15,7 +15,7 @@ _NAME_WORDS = 4
 
 
 def last_with_text(lines: Sequence[Line]) -> int | None:
-    """The index of the last line with text; None without one."""
+    """Return the index of the last line with text; None without one."""
     return next(
         (at for at in range(len(lines) - 1, -1, -1) if lines[at].text.strip()), None
     )
@@ -24,7 +24,7 @@ def last_with_text(lines: Sequence[Line]) -> int | None:
 def torn(
     items: list[RunOrRefusal], lines: Sequence[Line], last: int, end: int, file: str
 ) -> tuple[list[RunOrRefusal], int]:
-    """The items of a table, with a note or refusal if its last line may be cut; and the index of its last line.
+    """Return the items of a table, with a note or refusal if its last line may be cut; and the index of its last line.
 
     ``last`` is the index of the table's last line, ``end`` that of the line within which the file ends.
     """
@@ -37,14 +37,14 @@ def torn(
 
 
 def _may_begin_row(text: str) -> bool:
-    """Whether a line may be the beginning of a row's name; a sentence below a table is not."""
+    """Return whether a line may be the beginning of a row's name; a sentence below a table is not."""
     return len(text.split()) <= _NAME_WORDS and not text.rstrip().endswith(
         (".", "!", "?")
     )
 
 
 def _with_note(items: list[RunOrRefusal], last: Line) -> list[RunOrRefusal]:
-    """The items of a table, with a note that its ``last`` line may be cut."""
+    """Return the items of a table, with a note that its ``last`` line may be cut."""
     runs = [at for at, each in enumerate(items) if isinstance(each, Run)]
     cut = any(
         isinstance(each, Refusal) and each.place.line == last.number for each in items

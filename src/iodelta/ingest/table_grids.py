@@ -83,7 +83,7 @@ def grid(
     mark: str = "",
     misfits: Sequence[int] = (),
 ) -> Grid | None:
-    """The table of these titles and rows; None unless it has names and numbers, of whatever measure."""
+    """Return the table of these titles and rows; None unless it has names and numbers, of whatever measure."""
     if titles[0] and not any(titles[1:]):
         return None  # a heading of the text below
     titles, rows = _with_whole_titles(titles, rows)
@@ -112,7 +112,7 @@ def _with_whole_titles(
 def _of_one_table(
     titles: Sequence[str], rows: list[Row], misfits: Sequence[int]
 ) -> tuple[list[Row], Sequence[int]]:
-    """The rows and misfits above the titles of another table."""
+    """Return the rows and misfits above the titles of another table."""
     others = (at for at, cells, _ in rows if is_of_next(titles, cells))
     end = next(others, None)
     if end is None:
@@ -129,7 +129,7 @@ def _with_unit(title: str, unit: str) -> str:
 
 
 def _is_units(cells: Sequence[str]) -> bool:
-    """Whether a row contains only units, of the titles above it."""
+    """Return whether a row contains only units, of the titles above it."""
     texts = [text for text in cells if text.strip("-–—")]
     is_titled = bool(texts) and texts[0].lower() in UNIT_TITLES
     units = texts[1:] if is_titled else texts
@@ -137,13 +137,13 @@ def _is_units(cells: Sequence[str]) -> bool:
 
 
 def _is_types(cells: Sequence[str]) -> bool:
-    """Whether a row contains data types of columns: ``<dbl>``, ``int64``."""
+    """Return whether a row contains data types of columns: ``<dbl>``, ``int64``."""
     types = list(filter(None, cells))
     return bool(types) and all(map(_TYPE.fullmatch, types))
 
 
 def has_numbers(rows: Sequence[Row]) -> bool:
-    """Whether there is a number among the cells of the first rows."""
+    """Return whether there is a number among the cells of the first rows."""
     texts = chain.from_iterable(cells[1:] for _, cells, _ in rows[:SOME])
     return any(map(is_number, texts))
 
@@ -195,7 +195,7 @@ class _Barred:
 
 
 def barred(lines: Sequence[Line], index: int, most: int) -> Grid | None:
-    """The table with cells between ``|``, in Markdown or drawn, with or without a rule below the titles."""
+    """Return the table with cells between ``|``, in Markdown or drawn, with or without a rule below the titles."""
     text = _framed(lines[index].text)
     if text.count("|") < 2:
         return None
@@ -223,7 +223,7 @@ def _with_names(rows: Sequence[Row]) -> list[Row]:
 def _whole_rows(
     rows: Sequence[Row], borders: Sequence[int], *, is_grid: bool
 ) -> list[Row]:
-    """The rows, with lines between two borders joined to one row if there are borders between rows."""
+    """Return the rows, with lines between two borders joined to one row if there are borders between rows."""
     blocks: dict[int, list[Row]] = {}
     for row in rows:
         blocks.setdefault(sum(border < row[0] for border in borders), []).append(row)
@@ -233,7 +233,7 @@ def _whole_rows(
 
 
 def _whole_row(block: Sequence[Row]) -> Sequence[Row]:
-    """The lines between two borders as one row, or unchanged if a column has several numbers: a group of rows."""
+    """Return the lines between two borders as one row, or unchanged if a column has several numbers: a group of rows."""
     columns = zip(*(cells[1:] for _, cells, _ in block), strict=True)
     most_numbers = max((sum(map(is_number, texts)) for texts in columns), default=0)
     if most_numbers > 1:
@@ -244,7 +244,7 @@ def _whole_row(block: Sequence[Row]) -> Sequence[Row]:
 
 
 def _in_one_line(first: Sequence[str], below: Sequence[Sequence[str]]) -> list[str]:
-    """The cells of a row with several lines: ``mq-`` above ``deadline`` is ``mq-deadline``."""
+    """Return the cells of a row with several lines: ``mq-`` above ``deadline`` is ``mq-deadline``."""
     columns = zip(first, *below, strict=True)
     return [_joined(list(filter(None, texts))) for texts in columns]
 
@@ -255,7 +255,7 @@ def _joined(texts: Sequence[str]) -> str:
 
 
 def _barred_row(text: str, columns: int) -> list[str]:
-    """The cells of a line; a single name is that of the rows below it."""
+    """Return the cells of a line; a single name is that of the rows below it."""
     cells = _bars(text)
     alone = len(cells) == 1 and not _DIGIT.search(text)
     if not alone:
@@ -264,7 +264,7 @@ def _barred_row(text: str, columns: int) -> list[str]:
 
 
 def _framed(text: str) -> str:
-    """A row of LaTeX, of Jira or of a drawn frame in the form of Markdown."""
+    """Return a row of LaTeX, of Jira or of a drawn frame in the form of Markdown."""
     text = text.translate(_FRAME).strip()
     if text.startswith("||"):
         return text.replace("||", "|")
@@ -276,7 +276,7 @@ def _framed(text: str) -> str:
 
 
 def _latex(text: str) -> str:
-    """A row of LaTeX without formatting commands: ``\\textbf{43{,}600}`` is ``43,600``."""
+    """Return a row of LaTeX without formatting commands: ``\\textbf{43{,}600}`` is ``43,600``."""
     for command, unit in _LATEX_UNITS.items():
         text = text.replace(command, unit)
     text = _LATEX_QUANTITY.sub(
@@ -294,7 +294,7 @@ def _bars(text: str) -> list[str]:
 
 
 def separated(lines: Sequence[Line], index: int, most: int) -> Grid | None:
-    """The table with values between tabs, semicolons or commas, and a line of titles."""
+    """Return the table with values between tabs, semicolons or commas, and a line of titles."""
     for mark in ("\t", ";", ","):
         table = _separated_by(mark, lines, index, most)
         if table is not None:
@@ -347,14 +347,14 @@ class _Separated:
         return self._lines[at].text.strip("# :=*-")
 
     def _is_misfit(self, at: int, values: Sequence[str]) -> bool:
-        """Whether a line with another number of values is a cut row, or a row with numbers."""
+        """Return whether a line with another number of values is a cut row, or a row with numbers."""
         if _is_begun(values, self._titles):
             return True
         has_digit = _DIGIT.search(self._lines[at].text) is not None
         return has_digit and not is_heading(values)
 
     def _names_rows(self, at: int) -> bool:
-        """Whether a line without marks names the rows below it: ``# Write``."""
+        """Return whether a line without marks names the rows below it: ``# Write``."""
         words = self._bare(at).split()
         if not 0 < len(words) <= _SECTION_WORDS or at + 1 == len(self._lines):
             return False
@@ -380,7 +380,7 @@ def _separated_by(
 
 
 def _values(line: Line, mark: str, several: bool) -> list[str] | None:
-    """The values of a line; None without ``mark``. ``several``: any number of tabs separates two values."""
+    """Return the values of a line; None without ``mark``. ``several``: any number of tabs separates two values."""
     text = line.tabbed.strip(" ") if mark == "\t" else line.text
     if mark not in text or len(text) > 5 * LONGEST or not text.strip():
         return None
@@ -412,23 +412,23 @@ def strays(table: Grid, lines: Sequence[Line], last: int) -> list[int]:
 
 
 def _numbered(table: Grid) -> list[int]:
-    """The columns that hold numbers."""
+    """Return the columns that hold numbers."""
     columns = zip(*(cells for _, cells, _ in table.rows), strict=True)
     return [at for at, texts in enumerate(columns) if _holds_numbers(texts)]
 
 
 def _has_numbers_in(cells: Sequence[str], places: Sequence[int]) -> bool:
-    """Whether the cells at ``places`` contain a number, and otherwise only numbers or gaps."""
+    """Return whether the cells at ``places`` contain a number, and otherwise only numbers or gaps."""
     return _holds_numbers([cells[place] for place in places])
 
 
 def _holds_numbers(texts: Sequence[str]) -> bool:
-    """Whether ``texts`` contain a number, and otherwise only numbers or gaps."""
+    """Return whether ``texts`` contain a number, and otherwise only numbers or gaps."""
     return any(map(is_number, texts)) and all(map(is_value, texts))
 
 
 def _cells(line: Line, mark: str) -> list[str]:
-    """The cells of a line that may be a row; empty without ``mark``."""
+    """Return the cells of a line that may be a row; empty without ``mark``."""
     if mark != "|":
         several = mark == "\t" and "\t\t" in line.tabbed.strip()
         return _values(line, mark, several) or []
@@ -437,7 +437,7 @@ def _cells(line: Line, mark: str) -> list[str]:
 
 
 def _looks_like(cells: Sequence[str], titles: Sequence[str]) -> bool:
-    """Whether a line with another number of cells is still a row: it has nearly as many, and most are numbers."""
+    """Return whether a line with another number of cells is still a row: it has nearly as many, and most are numbers."""
     if _is_begun(cells, titles):
         return True
     has_nearly_as_many = abs(len(cells) - len(titles)) <= 2
@@ -445,7 +445,7 @@ def _looks_like(cells: Sequence[str], titles: Sequence[str]) -> bool:
 
 
 def _is_begun(cells: Sequence[str], titles: Sequence[str]) -> bool:
-    """Whether a line is a cut row: the name, and none or only the first of the numbers."""
+    """Return whether a line is a cut row: the name, and none or only the first of the numbers."""
     is_named = 0 < len(cells[0].split()) <= _SECTION_WORDS
     is_short = 1 < len(cells) < len(titles)
     return is_named and is_short and all(map(is_value, cells[1:]))

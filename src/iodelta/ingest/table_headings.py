@@ -86,7 +86,7 @@ class Heading(NamedTuple):
 
 
 def heading(title: str, cells: Sequence[str] = (), *, commas: bool = False) -> Heading:
-    """The meaning of a column's ``title`` above ``cells``; ``commas``: those of another column precede decimals."""
+    """Return the meaning of a column's ``title`` above ``cells``; ``commas``: those of another column precede decimals."""
     title = " ".join(title.split()).removesuffix(":").rstrip()
     parsed = column(title) or _of_cells(title, cells)
     if parsed is None:
@@ -99,7 +99,7 @@ def heading(title: str, cells: Sequence[str] = (), *, commas: bool = False) -> H
 
 
 def _of_cells(title: str, cells: Sequence[str]) -> Column | None:
-    """The rate that only the units in the ``cells`` name; None if the title names something else."""
+    """Return the rate that only the units in the ``cells`` name; None if the title names something else."""
     written = [text for text in cells if any(map(str.isdigit, text))]
     text = plain_title(title)
     if not written or measures_of(text) or is_other(text) or COMPARES.search(title):
@@ -121,13 +121,13 @@ _RATE_CELL = re.compile(
 
 
 def several(title: str) -> bool:
-    """Whether a title names more than one measure, so that its numbers are ambiguous."""
+    """Return whether a title names more than one measure, so that its numbers are ambiguous."""
     text = plain_title(title)
     return len(measures_of(text)) > 1
 
 
 def names_other(title: str) -> bool:
-    """Whether a title names a measure that is not read here: CPU, a standard deviation, a duration in seconds."""
+    """Return whether a title names a measure that is not read here: CPU, a standard deviation, a duration in seconds."""
     text = plain_title(title)
     if is_column(title):
         return False
@@ -136,12 +136,12 @@ def names_other(title: str) -> bool:
 
 
 def names_measure(title: str) -> bool:
-    """Whether a title names a measure that is read here, alone or with other words."""
+    """Return whether a title names a measure that is read here, alone or with other words."""
     return bool(measures_of(plain_title(title)))
 
 
 def without_measure(title: str) -> str:
-    """The words of a title other than its measure, unit and workload."""
+    """Return the words of a title other than its measure, unit and workload."""
     text = _PATH.sub(" ", plain_title(title))
     for known_words in (
         _RANK,
@@ -161,12 +161,12 @@ def without_measure(title: str) -> str:
 
 
 def is_statistic(title: str) -> bool:
-    """Whether a title only names a statistic: ``mean``, ``p99``."""
+    """Return whether a title only names a statistic: ``mean``, ``p99``."""
     return _STATISTIC.fullmatch(with_point(title).strip("*` :")) is not None
 
 
 def of_names(measure: Heading, *names: str) -> Heading:
-    """The meaning of a number in a table of one ``measure``, from the ``names`` of its row and column."""
+    """Return the meaning of a number in a table of one ``measure``, from the ``names`` of its row and column."""
     statistics = [name.strip("*` :") for name in names if is_statistic(name)]
     others = filterfalse(is_statistic, names)
     if len(statistics) > 1 or any(map(is_measure, others)):
@@ -175,29 +175,31 @@ def of_names(measure: Heading, *names: str) -> Heading:
 
 
 def names_percentiles(title: str, names: Sequence[str]) -> bool:
-    """Whether ``names`` below or next to ``title`` may be bare percentiles: 50, 99 and 99.9."""
+    """Return whether ``names`` below or next to ``title`` may be bare percentiles: 50, 99 and 99.9."""
     is_titled = not PERCENTILES.isdisjoint(words_of(plain_title(title)))
     return is_titled or any(map(BARE.fullmatch, map(plain_title, names)))
 
 
 def is_measure(name: str) -> bool:
-    """Whether a name is that of a measure, read here or not, or of several."""
+    """Return whether a name is that of a measure, read here or not, or of several."""
     return names_other(name) or is_column(name) or several(name)
 
 
 def is_of_another(title: str) -> bool:
-    """Whether a title is a word that changes the measure before it: ``limit``, ``stddev``."""
+    """Return whether a title is a word that changes the measure before it: ``limit``, ``stddev``."""
     words = words_of(plain_title(title))
     return len(words) == 1 and words[0] in OTHER and not measures_of(words[0])
 
 
 def names_rows(title: str) -> bool:
-    """Whether a column with this title names its rows (``Policy``, ``iodepth``), and is not a number of a result."""
+    """Return whether a column with this title names its rows (``Policy``, ``iodepth``), and is not a number of a
+    result.
+    """
     return not names_measure(title) and not _COUNTS.search(title.replace("_", " "))
 
 
 def workload_words(title: str) -> str:
-    """The words of a title other than its measure and unit: ``4k randread``."""
+    """Return the words of a title other than its measure and unit: ``4k randread``."""
     rest = BYTES.sub(" ", _MEASURE.sub(" ", with_point(title)))
     return clean(" ".join(re.findall(r"[^\s_()\[\]/,:*|]\S{0,60}", rest)))
 

@@ -22,13 +22,15 @@ Row = tuple[int, list[str], str]
 
 
 def is_heading(cells: Sequence[str]) -> bool:
-    """Whether cells are titles: one names a measure, and none after the first is a number."""
+    """Return whether cells are titles: one names a measure, and none after the first is a number."""
     titles = cells[1:]
     return any(map(is_column, titles)) and not any(map(is_number, titles))
 
 
 def is_of_next(titles: Sequence[str], cells: Sequence[str]) -> bool:
-    """Whether a row below ``titles`` is the heading of the next table: ``lat (us) | none | bfq`` below that of IOPS."""
+    """Return whether a row below ``titles`` is the heading of the next table: ``lat (us) | none | bfq`` below that of
+    IOPS.
+    """
     if is_heading(cells) or len(cells) != len(titles):
         return is_heading(cells)
     variants = cells[1:]
@@ -44,7 +46,7 @@ def is_of_next(titles: Sequence[str], cells: Sequence[str]) -> bool:
 
 
 def is_above(upper: Sequence[str], lower: Sequence[str]) -> bool:
-    """Whether the titles ``upper`` qualify those below: ``Read`` and ``Write`` above two of ``IOPS``."""
+    """Return whether the titles ``upper`` qualify those below: ``Read`` and ``Write`` above two of ``IOPS``."""
     has_measure = any(map(is_column, upper)) or any(map(is_number, upper))
     if has_measure or not is_heading(lower):
         return False
@@ -64,7 +66,9 @@ def together(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
 
 
 def _are_sections(rows: Sequence[Row], named: Sequence[int]) -> bool:
-    """Whether the rows ``named`` are headings: one is the first row, or names a workload, or rows repeat around one."""
+    """Return whether the rows ``named`` are headings: one is the first row, or names a workload, or rows repeat around
+    one.
+    """
     of_work = (at == 0 or _is_of_workload(rows[at][1][0]) for at in named)
     return any(of_work) or _repeat(rows, named)
 
@@ -97,13 +101,13 @@ def _is_of_workload(name: str) -> bool:
 
 
 def _repeat(rows: Sequence[Row], named: Sequence[int]) -> bool:
-    """Whether a row name occurs both above and below one of the rows ``named``."""
+    """Return whether a row name occurs both above and below one of the rows ``named``."""
     names = [cells[0] for _, cells, _ in rows]
     return any(set(names[:at]) & set(names[at + 1 :]) for at in named)
 
 
 def of_section(measure: Heading, section: str) -> Heading:
-    """The measure of the rows in a section: the one in its name, if any."""
+    """Return the measure of the rows in a section: the one in its name, if any."""
     if not is_measure(section):
         return measure
     named = heading(section)
@@ -111,19 +115,19 @@ def of_section(measure: Heading, section: str) -> Heading:
 
 
 def between(names: Sequence[str]) -> list[str]:
-    """Names of rows that are measures above rows that are not: they may be headings of these."""
+    """Return names of rows that are measures above rows that are not: they may be headings of these."""
     nameless = [at for at, name in enumerate(names) if not is_measure(name)]
     above = names[: _last_other(names, nameless)]
     return [name for name in filterfalse(is_statistic, above) if is_measure(name)]
 
 
 def _last_other(names: Sequence[str], nameless: Sequence[int]) -> int:
-    """The index of the last name that is neither of a measure nor of a statistic; 0 without one."""
+    """Return the index of the last name that is neither of a measure nor of a statistic; 0 without one."""
     return max((at for at in nameless if not is_statistic(names[at])), default=0)
 
 
 def foreign_sections(rows: Sequence[Row], headings: Sequence[Heading]) -> list[str]:
-    """Names of sections that are measures without a column: ``lat (us)`` among rows of IOPS."""
+    """Return names of sections that are measures without a column: ``lat (us)`` among rows of IOPS."""
     measures = [h.column for h in headings if h.column is not None]
     rates = {measure.stat for measure in measures if measure.of == "rate"}
     has_latency = any(measure.of != "rate" for measure in measures)

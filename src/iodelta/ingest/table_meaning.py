@@ -98,7 +98,7 @@ class Meaning:
         return Place(self._file, self._lines[index].number)
 
     def places(self, grid: Grid) -> dict[int, Place]:
-        """The places of titles and rows, by the index of their line."""
+        """Return the places of titles and rows, by the index of their line."""
         indexes = [grid.first, *(index for index, _, _ in grid.rows)]
         return {index: self.place(index) for index in indexes}
 
@@ -129,7 +129,7 @@ class Meaning:
         return list(map(_without_idle, runs))
 
     def _contradicted(self, grid: Grid) -> list[Finding]:
-        """A finding for each row with a change in percent that no two numbers of the row make."""
+        """Return a finding for each row with a change in percent that no two numbers of the row make."""
         findings = []
         changes = [
             at for at, title in enumerate(grid.titles) if at and _CHANGES.search(title)
@@ -194,7 +194,7 @@ class Meaning:
         return findings
 
     def _rows(self, grid: Grid, title: str) -> list[Run]:
-        """A table with a line of titles that name measures: a run per row."""
+        """Return a table with a line of titles that name measures: a run per row."""
         headings = table_data.headings(grid)
         if _is_of_corner(grid, headings):
             return []
@@ -252,7 +252,7 @@ class Meaning:
         return row(headings, cells, self.place(index), title, section)
 
     def _pivot(self, grid: Grid, title: str) -> list[Run]:
-        """A table of one measure, named in its corner or in the line above it: one run per number."""
+        """Return a table of one measure, named in its corner or in the line above it: one run per number."""
         corner = column(grid.titles[0]) is not None
         named = grid.titles[0] if corner else self._title(grid.first, nearest=True)
         measure = _measure_of_all(grid, named)
@@ -276,7 +276,7 @@ class Meaning:
     def _numbers(
         self, grid: Grid, measure: Heading, first: Heading, title: str
     ) -> list[Run]:
-        """A run for each number of a table of one measure; ``first`` is the heading of the names of its rows."""
+        """Return a run for each number of a table of one measure; ``first`` is the heading of the names of its rows."""
         names = [plain(cells[0]) for _, cells, _ in grid.rows]
         runs: list[Run] = []
         for index, cells, section in grid.rows:
@@ -290,15 +290,15 @@ class Meaning:
         return runs
 
     def _continues(self) -> bool:
-        """Whether the line above belongs to the same paragraph and is not its title."""
+        """Return whether the line above belongs to the same paragraph and is not its title."""
         above = self._lines[self._index - 1].text.strip() if self._index else ""
         if above.endswith(":") or RULE.fullmatch(above):
             return False
         return len(above.split()) > 1
 
     def _title(self, first: int, *, nearest: bool = False) -> str:
-        """The nearest short line above that is not a sentence and not part of another table; ``nearest``: only a line
-        with only blank lines between it and the table."""
+        """Return the nearest short line above that is not a sentence and not part of another table; ``nearest``: only
+        a line with only blank lines between it and the table."""
         for at in range(first - 1, max(first - 1 - _BACK, -1), -1):
             if self._used[at]:
                 break
@@ -314,24 +314,24 @@ class Meaning:
 
 
 def quoted(names: Iterable[str]) -> str:
-    """Each name once, in quotes."""
+    """Return each name once, in quotes."""
     return ", ".join(repr(clean(name)[:TITLE]) for name in dict.fromkeys(names))
 
 
 def has_finding(run: Run, rule: str) -> bool:
-    """Whether reading a run has found what this rule says."""
+    """Return whether reading a run has found what this rule says."""
     return any(finding.rule == rule for finding in run.findings)
 
 
 def _is_of_corner(grid: Grid, headings: Sequence[Heading]) -> bool:
-    """Whether the corner names the measure of all numbers, and rows or columns the percentiles."""
+    """Return whether the corner names the measure of all numbers, and rows or columns the percentiles."""
     measures = [h.column for h in headings if h.column is not None]
     is_alone = len(measures) == 1 and measures[0] == headings[0].column
     return is_alone and _has_bare_percentiles(grid)
 
 
 def _doubt(grid: Grid, headings: Sequence[Heading], summed: dict[int, str]) -> str:
-    """Why the titles of a table may not describe its rows; empty without a doubt."""
+    """Return why the titles of a table may not describe its rows; empty without a doubt."""
     measured = [h.title for h in headings if h.column is not None]
     foreign = foreign_sections(grid.rows, headings) if measured else []
     if foreign:
@@ -347,7 +347,7 @@ def _doubt(grid: Grid, headings: Sequence[Heading], summed: dict[int, str]) -> s
 def _measured(
     grid: Grid, headings: Sequence[Heading], summed: dict[int, str]
 ) -> list[Row]:
-    """The rows with measurements, without those that are derived from others."""
+    """Return the rows with measurements, without those that are derived from others."""
     names = table_summaries.names(grid, headings)
     rows = []
     for each, name in zip(grid.rows, names, strict=True):
@@ -357,7 +357,7 @@ def _measured(
 
 
 def _measure_of_all(grid: Grid, named: str) -> Heading:
-    """The meaning of every number in a table whose only measure is ``named``."""
+    """Return the meaning of every number in a table whose only measure is ``named``."""
     cells = list(chain.from_iterable(cells[1:] for _, cells, _ in grid.rows))
     commas = decimal_comma(cells)
     measure = heading(named, cells, commas=commas)
@@ -367,7 +367,9 @@ def _measure_of_all(grid: Grid, named: str) -> Heading:
 
 
 def _is_of_one_measure(grid: Grid, measure: Heading) -> bool:
-    """Whether all numbers of a table can be of ``measure``: no other title names one, and no percentile is unnamed."""
+    """Return whether all numbers of a table can be of ``measure``: no other title names one, and no percentile is
+    unnamed.
+    """
     if measure.column is None or is_statistic(grid.titles[0]):
         return False
     if any(column(title) or several(title) for title in grid.titles[1:]):
@@ -378,7 +380,7 @@ def _is_of_one_measure(grid: Grid, measure: Heading) -> bool:
 def _numbers_of(
     measure: Heading, titles: Sequence[str], cells: Sequence[str]
 ) -> Iterator[tuple[str, str, Heading]]:
-    """The title, the text and the heading of every number of ``measure`` in a row, whose name comes first."""
+    """Yield the title, the text and the heading of every number of ``measure`` in a row, whose name comes first."""
     for name, text in zip(titles[1:], cells[1:], strict=False):
         of_number = of_names(measure, cells[0], name)
         if of_number.column is None or cell(text) is None:
@@ -388,7 +390,7 @@ def _numbers_of(
 
 
 def _has_bare_percentiles(grid: Grid) -> bool:
-    """Whether rows or columns may be percentiles with bare names such as 50, 99 and 99.9."""
+    """Return whether rows or columns may be percentiles with bare names such as 50, 99 and 99.9."""
     names = [cells[0] for _, cells, _ in grid.rows]
     if names_percentiles(grid.titles[0], names):
         return True
@@ -396,7 +398,7 @@ def _has_bare_percentiles(grid: Grid) -> bool:
 
 
 def _without_idle(run: Run) -> Run:
-    """The run without directions with a rate of zero, unless all are zero."""
+    """Return the run without directions with a rate of zero, unless all are zero."""
     busy = tuple(d for d in run.directions if not _is_idle(d))
     if not busy:
         return run

@@ -75,14 +75,14 @@ def _has_directions(run: Run) -> bool:
 
 
 def _rows(grid: Grid) -> list[Row]:
-    """The rows of a table, including the first line if it is not a line of titles."""
+    """Return the rows of a table, including the first line if it is not a line of titles."""
     if is_headless(grid):
         return [(grid.first, grid.titles, ""), *grid.rows]
     return grid.rows
 
 
 def _groups(layout: _Layout, rows: Sequence[Row]) -> dict[tuple[str, ...], list[Row]]:
-    """The rows by section and by the names before the column of measures."""
+    """Return the rows by section and by the names before the column of measures."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row_ in rows:
         _, cells, section = row_
@@ -91,7 +91,7 @@ def _groups(layout: _Layout, rows: Sequence[Row]) -> dict[tuple[str, ...], list[
 
 
 def unread(grid: Grid) -> list[str]:
-    """The names of rows that name a measure and are not read, in a table with a measure in each row."""
+    """Return the names of rows that name a measure and are not read, in a table with a measure in each row."""
     rows = _rows(grid)
     layout = _layout(grid.titles, rows)
     if layout is None:
@@ -117,7 +117,7 @@ def unread(grid: Grid) -> list[str]:
 
 
 def is_doubled(grid: Grid) -> bool:
-    """Whether a measure has several columns or rows without a distinction."""
+    """Return whether a measure has several columns or rows without a distinction."""
     rows = _rows(grid)
     layout = _layout(grid.titles, rows)
     if layout is None:
@@ -126,7 +126,7 @@ def is_doubled(grid: Grid) -> bool:
 
 
 def _named(layout: _Layout, rows: Sequence[Row]) -> list[list[Heading]]:
-    """The measures of each group of rows."""
+    """Return the measures of each group of rows."""
     named: list[list[Heading]] = []
     for group in _groups(layout, rows).values():
         named.append([heading(cells[layout.measure]) for _, cells, _ in group])
@@ -148,7 +148,7 @@ def _numbers(
 
 
 def is_headless(grid: Grid) -> bool:
-    """Whether the first line contains numbers, and its first cell names their measure."""
+    """Return whether the first line contains numbers, and its first cell names their measure."""
     first, *rest = grid.titles
     others = list(filterfalse(is_number, rest))
     has_numbers = len(others) < len(rest)
@@ -156,7 +156,7 @@ def is_headless(grid: Grid) -> bool:
 
 
 def _unnamed(at: int, rows: Sequence[Row]) -> str:
-    """A name for a column without a title: its number, or ``change`` for a column of changes."""
+    """Return a name for a column without a title: its number, or ``change`` for a column of changes."""
     changes = all(_CHANGE.fullmatch(cells[at]) for _, cells, _ in rows)
     if changes:
         return "change"
@@ -180,8 +180,8 @@ def _layout(titles: Sequence[str], rows: Sequence[Row]) -> _Layout | None:
 
 
 def _names_measures(names: Sequence[str], *, is_mixed: bool) -> bool:
-    """Whether a column names the measures of the rows: at least one is known, and half of all are names of some, unless
-    the table ``is_mixed``: no title names a measure, so that only rows can."""
+    """Return whether a column names the measures of the rows: at least one is known, and half of all are names of
+    some, unless the table ``is_mixed``: no title names a measure, so that only rows can."""
     without_number = filterfalse(has_number, names)
     if not any(map(is_column, without_number)):
         return False
@@ -196,7 +196,7 @@ def _is_measured(title: str) -> bool:
 def _layout_after(
     at: int, titles: Sequence[str], rows: Sequence[Row]
 ) -> _Layout | None:
-    """The roles of the columns after that of the measures; None if a title names a measure itself."""
+    """Return the roles of the columns after that of the measures; None if a title names a measure itself."""
     rest = range(at + 1, len(titles))
     own_measures = filterfalse(is_statistic, filter(is_column, titles[at + 1 :]))
     if any(own_measures):
@@ -213,7 +213,7 @@ def _layout_after(
 def _statistics_or_variants(
     places: Sequence[int], titles: Sequence[str], rows: Sequence[Row]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The columns of statistics and of variants: of statistics only if there are fewer than two variants."""
+    """Return the columns of statistics and of variants: of statistics only if there are fewer than two variants."""
     statistics = tuple(place for place in places if is_statistic(titles[place]))
     others = tuple(place for place in places if place not in statistics)
     variants = sum(_is_variant(place, titles, rows) for place in others)
@@ -223,7 +223,7 @@ def _statistics_or_variants(
 
 
 def _is_variant(at: int, titles: Sequence[str], rows: Sequence[Row]) -> bool:
-    """Whether a column has a number, and its title is not that of another measure."""
+    """Return whether a column has a number, and its title is not that of another measure."""
     return _has_numbers(at, rows) and not names_other(titles[at])
 
 

@@ -36,7 +36,7 @@ def row(
     table: str,
     section: str = "",
 ) -> list[Run]:
-    """One row as a run, or as one for each workload or variant that its columns' titles name.
+    """Return one row as a run, or as one for each workload or variant that its columns' titles name.
 
     A row with columns of numbers but none in them is a run without directions.
     """
@@ -67,7 +67,9 @@ class _Row:
         self._asked = self._workload(section)
 
     def _workload(self, section: str) -> Workload:
-        """The workload of the row, from its names, then from its section, its table and the titles of its columns."""
+        """Return the workload of the row, from its names, then from its section, its table and the titles of its
+        columns.
+        """
         named = [
             (h.title, text) for h, text in self._names if not _CHOICE.search(h.title)
         ]
@@ -89,7 +91,7 @@ class _Row:
         return [make(group, name) for group in self._groups()]
 
     def _groups(self) -> list[list[Pair]]:
-        """The columns of each run: those of a workload or variant, and each measure once."""
+        """Return the columns of each run: those of a workload or variant, and each measure once."""
         has_workloads = len(self._workloads) > 1
         groups: dict[tuple[str, ...], list[Pair]] = {}
         for h, text in self._numbers:
@@ -160,7 +162,7 @@ class _Row:
 
 
 def _is_apart(first: Quantity, other: Quantity | None) -> bool:
-    """Whether two numbers of one measure differ by more than rounding; an unknown number agrees with all."""
+    """Return whether two numbers of one measure differ by more than rounding; an unknown number agrees with all."""
     return other is not None and (first.low > other.high or other.low > first.high)
 
 
@@ -202,7 +204,7 @@ _NOT_READ = Problem("read.cell", "warning", "is not a number of this measure: no
 
 
 def quantity_of(h: Heading, text: str) -> tuple[Quantity | None, Problem | None]:
-    """The number of a cell under a heading, and the problem with it."""
+    """Return the number of a cell under a heading, and the problem with it."""
     has_digit = any(map(str.isdigit, text))
     if h.column is None or not has_digit or is_missing(text):
         return None, None
@@ -286,7 +288,7 @@ def _bandwidth(
 
 
 def _is_megabits(suffix: re.Match[str]) -> bool:
-    """Whether a unit is one of bits: ``Mb/s``."""
+    """Return whether a unit is one of bits: ``Mb/s``."""
     return suffix[3] == "b" and suffix[1] in ("M", "G", "T")
 
 
@@ -309,7 +311,7 @@ def _direction(
 def _latency(
     whose: str, parts: Mapping[tuple[str, Stat, float], Quantity]
 ) -> Latency | None:
-    """The latency ``whose`` statistics are among ``parts``; None without any."""
+    """Return the latency ``whose`` statistics are among ``parts``; None without any."""
     spread: dict[float, Quantity] = {}
     stats: dict[Stat, Quantity] = {}
     for (of, stat, percent), quantity in parts.items():
@@ -329,6 +331,6 @@ _STATS: tuple[Stat, ...] = ("mean", "stddev", "min", "max")
 
 
 def _kind_of(rw: str | None) -> Kind:
-    """The direction of numbers whose heading names none, from the workload; ``mixed`` if unknown."""
+    """Return the direction of numbers whose heading names none, from the workload; ``mixed`` if unknown."""
     kinds: dict[str, Kind] = {"read": "read", "write": "write", "trim": "trim"}
     return kinds.get((rw or "").removeprefix("rand"), "mixed")

@@ -32,7 +32,7 @@ class Series(NamedTuple):
 
 
 def series(headings: Sequence[Heading], rows: Sequence[Row]) -> Series | None:
-    """The ``rows`` of a table as series over time; None without a column of times."""
+    """Return the ``rows`` of a table as series over time; None without a column of times."""
     clocks = (at for at, h in enumerate(headings) if _is_clock(h))
     at = next(clocks, None)
     if at is None:
@@ -68,13 +68,13 @@ def _names_rows(h: Heading) -> bool:
 
 
 def without(at: int, row: Row) -> Row:
-    """A row without its cell ``at``."""
+    """Return a row without its cell ``at``."""
     index, cells, section = row
     return index, [*cells[:at], *cells[at + 1 :]], section
 
 
 def merged(samples: Sequence[Run], title: str) -> Run:
-    """The ``samples`` of one run, in the order of the clock ``title``, as that run.
+    """Return the ``samples`` of one run, in the order of the clock ``title``, as that run.
 
     A rate is the mean over samples, a latency the mean over the I/Os that the rate counts. A number that one sample
     lacks is unknown: a stall may be what is missing.
@@ -118,7 +118,7 @@ def _by_kind(samples: Sequence[Run]) -> Mapping[str, list[Direction]]:
 
 
 def _direction(parts: Sequence[Direction], samples: int) -> Direction:
-    """One direction over all samples; its numbers are unknown if one of the ``samples`` lacks it."""
+    """Return one direction over all samples; its numbers are unknown if one of the ``samples`` lacks it."""
     if len(parts) < samples:
         nothing = {
             "iops": unknown("1/s"),
@@ -146,7 +146,7 @@ def _direction(parts: Sequence[Direction], samples: int) -> Direction:
 
 
 def _mean(values: Sequence[Quantity], weights: Sequence[float]) -> Quantity:
-    """The mean of ``values``; unknown if one is."""
+    """Return the mean of ``values``; unknown if one is."""
     if any(math.isnan(value.value) for value in values):
         return unknown(values[0].unit)
     total = sum(weights)
@@ -164,7 +164,7 @@ def _weighted(values: Iterable[float], weights: Sequence[float]) -> float:
 def _latency(
     given: Sequence[Latency | None], weights: Sequence[float]
 ) -> Latency | None:
-    """The latency over the samples with I/O; None without any."""
+    """Return the latency over the samples with I/O; None without any."""
     busy = [weight > 0 for weight in weights]
     of_busy = list(compress(given, busy))
     latencies = [latency for latency in of_busy if latency is not None]
@@ -183,7 +183,7 @@ def _latency(
 def _end(
     values: Sequence[Quantity], choose: Callable[[Iterable[float]], float]
 ) -> Quantity:
-    """The least or the greatest of ``values``; unknown if one is."""
+    """Return the least or the greatest of ``values``; unknown if one is."""
     numbers = [value.value for value in values]
     if any(map(math.isnan, numbers)):
         return unknown("ns")

@@ -42,7 +42,7 @@ _CONTINUED = re.compile(r"\s+\\$")
 
 
 def splits(lines: Sequence[Line], index: int, most: int) -> Iterator[Grid]:
-    """Every way to split the table with titles at ``index``."""
+    """Yield every way to split the table with titles at ``index``."""
     block = _block(lines, index, most)
     if not block:
         return
@@ -55,7 +55,7 @@ def splits(lines: Sequence[Line], index: int, most: int) -> Iterator[Grid]:
 
 
 def _is_torn(way: Grid) -> bool:
-    """Whether a title or cell is only a part of one: ``(us)``, ``[MB/s]``, ``avg`` before ``lat (ms)``."""
+    """Return whether a title or cell is only a part of one: ``(us)``, ``[MB/s]``, ``avg`` before ``lat (ms)``."""
     rows = [cells for _, cells, _ in way.rows]
     names = map(itemgetter(0), rows)
     if any(map(_is_cut, (way.titles, *rows))):
@@ -70,7 +70,7 @@ def _is_torn(way: Grid) -> bool:
 
 
 def _mixes(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a column that names something else, or several measures, holds words and numbers."""
+    """Return whether a column that names something else, or several measures, holds words and numbers."""
     is_other = [names_other(title) or several(title) for title in titles]
     cells = chain.from_iterable(compress(cells, is_other) for cells in rows)
     return any(map(_is_mixed, cells))
@@ -84,12 +84,12 @@ def _is_bracketed(text: str) -> bool:
 
 
 def _has_wide_gap(text: str) -> bool:
-    """Whether a cell contains a number after a wide gap, as between columns."""
+    """Return whether a cell contains a number after a wide gap, as between columns."""
     return any(map(is_number, _WIDE.split(text)[1:]))
 
 
 def _is_cut(cells: Sequence[str]) -> bool:
-    """Whether a name is split into two cells: a statistic and its measure, or ``IOPS`` and ``limit``."""
+    """Return whether a name is split into two cells: a statistic and its measure, or ``IOPS`` and ``limit``."""
     if is_statistic(cells[0]) and is_column(cells[1]):
         return True
     pairs = pairwise(cells)
@@ -97,7 +97,7 @@ def _is_cut(cells: Sequence[str]) -> bool:
 
 
 def _holds_value(title: str) -> bool:
-    """Whether a title, or the name of a row, is a measure and its number: ``CPU (%) 100.1``."""
+    """Return whether a title, or the name of a row, is a measure and its number: ``CPU (%) 100.1``."""
     name, _, number = title.rpartition(" ")
     if not is_number(number):
         return False
@@ -105,7 +105,7 @@ def _holds_value(title: str) -> bool:
 
 
 def _is_mixed(text: str) -> bool:
-    """Whether a cell contains a number and more, and so the cells of several columns."""
+    """Return whether a cell contains a number and more, and so the cells of several columns."""
     has_digit = any(map(str.isdigit, text))
     return has_digit and not is_number(text.strip("+%~≈<> "))
 
@@ -124,14 +124,14 @@ def _block(lines: Sequence[Line], index: int, most: int) -> list[int]:
 
 
 def _is_heading(text: str) -> bool:
-    """Whether a line names a measure and has no number: R continues with more columns below."""
+    """Return whether a line names a measure and has no number: R continues with more columns below."""
     words = text.split()
     has_number = any(map(is_number, words))
     return not has_number and any(map(is_column, words))
 
 
 def continued(first_columns: Grid, lines: Sequence[Line]) -> tuple[Grid, int]:
-    """The table with the columns that R and pandas print below it, row by row, and the index of its last line."""
+    """Return the table with the columns that R and pandas print below it, row by row, and the index of its last line."""
     grid, last = first_columns, first_columns.rows[-1][0]
     while grid.titles[0] == UNNAMED:
         more = _more_columns(grid, lines, last)
@@ -206,7 +206,7 @@ def _at_wide_gaps(
 
 
 def _proves_thousands(way: Grid) -> bool:
-    """Whether every ``100 940`` is one number: its title is one word, and its whole column is written so.
+    """Return whether every ``100 940`` is one number: its title is one word, and its whole column is written so.
 
     Under two words, or without titles, it may be the cells of two columns that are one space apart.
     """
@@ -244,7 +244,7 @@ def _at_every_gap(
 
 
 def _is_indented(lines: Sequence[Line], index: int, block: Sequence[int]) -> bool:
-    """Whether the titles begin to the right of all rows: the column of names has no title."""
+    """Return whether the titles begin to the right of all rows: the column of names has no title."""
     indents = [
         len(lines[at].text) - len(lines[at].text.lstrip()) for at in (index, *block)
     ]
@@ -252,7 +252,7 @@ def _is_indented(lines: Sequence[Line], index: int, block: Sequence[int]) -> boo
 
 
 def ends_in_number(text: str) -> bool:
-    """Whether the last word of a line is a number."""
+    """Return whether the last word of a line is a number."""
     words = text.split()
     return bool(words) and is_number(words[-1])
 
@@ -260,7 +260,7 @@ def ends_in_number(text: str) -> bool:
 def _fitting(
     titles: list[str], rows: Sequence[Row], first: int, *, unnamed: bool
 ) -> Grid | None:
-    """The first rows with one cell per title, or one more if the column of names is ``unnamed``."""
+    """Return the first rows with one cell per title, or one more if the column of names is ``unnamed``."""
     widths = [len(cells) for _, cells, _ in rows]
     if unnamed and widths[:1] == [len(titles) + 1]:
         titles = [UNNAMED, *titles]

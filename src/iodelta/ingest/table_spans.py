@@ -53,12 +53,12 @@ def _merged(
 
 
 def _touches(left: Sequence[tuple[int, int]], begin: int) -> bool:
-    """Whether one space separates a word from the column ``left``, if there is one."""
+    """Return whether one space separates a word from the column ``left``, if there is one."""
     return any(begin - end == 1 for _, end in left)
 
 
 def _is_next(spans: Sequence[tuple[int, int]], at: int) -> bool:
-    """Whether one space separates a word from the previous one."""
+    """Return whether one space separates a word from the previous one."""
     return spans[at][0] - spans[at - 1][1] == 1
 
 
@@ -70,8 +70,8 @@ def _side_of_word(
     left: tuple[int, int] | None,
     whole: Sequence[bool],
 ) -> Literal["left", "right"] | None:
-    """The neighbour to which a word that is not a column belongs; ``left`` is the column one space before it. None:
-    either, or neither."""
+    """Return the neighbour to which a word that is not a column belongs; ``left`` is the column one space before it.
+    None: either, or neither."""
     is_titled = _has_text(spans[at], head)
     if not is_titled and _has_number(spans[at], rows):
         return None  # a number without a title
@@ -91,7 +91,7 @@ def _has_text(span: tuple[int, int], line: str) -> bool:
 def _is_column_of_names(
     spans: Sequence[tuple[int, int]], head: str, rows: Sequence[str]
 ) -> bool:
-    """Whether the first words of the rows are a column without a title."""
+    """Return whether the first words of the rows are a column without a title."""
     return not _has_text(spans[0], head) and _stands_alone(spans, rows)
 
 
@@ -103,7 +103,7 @@ def _nearer(
     *,
     titled: bool,
 ) -> Literal["left", "right"] | None:
-    """Which of two columns, one space away on each side, a word belongs to; None: either."""
+    """Return which of two columns, one space away on each side, a word belongs to; None: either."""
     if titled:
         # The title of a right-aligned column ends where its numbers end.
         return "right" if _ends_together(left, head, rows) else None
@@ -116,13 +116,13 @@ def _has_number(span: tuple[int, int], rows: Sequence[str]) -> bool:
 
 
 def _texts(span: tuple[int, int], rows: Sequence[str]) -> list[str]:
-    """The text of each row within a span."""
+    """Return the text of each row within a span."""
     begin, end = span
     return [text[begin:end].strip() for text in rows]
 
 
 def _stands_alone(spans: Sequence[tuple[int, int]], rows: Sequence[str]) -> bool:
-    """Whether the first words of the rows, without a title, are a column: row numbers, or separated by a gap."""
+    """Return whether the first words of the rows, without a title, are a column: row numbers, or separated by a gap."""
     counts_rows = all(map(str.isdigit, filter(None, _texts(spans[0], rows))))
     return counts_rows or len(spans) < 2 or not _is_next(spans, 1)
 
@@ -132,7 +132,7 @@ def _holds_numbers(span: tuple[int, int], rows: Sequence[str]) -> bool:
 
 
 def _ends_together(span: Sequence[int], head: str, rows: Sequence[str]) -> bool:
-    """Whether the title and all cells of a column end at the same place, and begin at different ones."""
+    """Return whether the title and all cells of a column end at the same place, and begin at different ones."""
     begin, end = span
     texts = [text[begin:end] for text in (head, *rows)]
     flush_right = {len(text.rstrip()) for text in texts} == {end - begin}
@@ -142,7 +142,7 @@ def _ends_together(span: Sequence[int], head: str, rows: Sequence[str]) -> bool:
 def _reaches_right(
     spans: Sequence[tuple[int, int]], whole: Sequence[bool], at: int
 ) -> bool:
-    """Whether only single spaces separate a word and the words up to the next column."""
+    """Return whether only single spaces separate a word and the words up to the next column."""
     for right in range(at + 1, len(spans)):
         if not _is_next(spans, right):
             return False
@@ -152,5 +152,5 @@ def _reaches_right(
 
 
 def _is_kept(span: tuple[int, int], head: str, rows: Sequence[str]) -> bool:
-    """Whether a span is a column itself: it has a title, and cells below."""
+    """Return whether a span is a column itself: it has a title, and cells below."""
     return _has_text(span, head) and any(_texts(span, rows))

@@ -41,7 +41,7 @@ _SET_TIME = re.compile(
 
 
 def names(grid: Grid, headings: Sequence[Heading]) -> list[str]:
-    """The name of each row: its first cell that is neither a number of a measure nor a row number."""
+    """Return the name of each row: its first cell that is neither a number of a measure nor a row number."""
     at = _first(grid, _labels(headings))
     return _column(grid, at) if at is not None else ["" for _ in grid.rows]
 
@@ -58,7 +58,7 @@ def without_index(grid: Grid) -> Grid:
 
 
 def _has_index(grid: Grid) -> bool:
-    """Whether the first column contains row numbers, from 0 (pandas) or from 1 (R)."""
+    """Return whether the first column contains row numbers, from 0 (pandas) or from 1 (R)."""
     if not _INDEX.fullmatch(grid.titles[0].strip()):
         return False
     counted = [cells[0].strip("\"' ") for _, cells, _ in grid.rows]
@@ -68,12 +68,12 @@ def _has_index(grid: Grid) -> bool:
 
 
 def _has_words(grid: Grid, at: int) -> bool:
-    """Whether a cell of a column is not a number."""
+    """Return whether a cell of a column is not a number."""
     return not all(map(is_number, _column(grid, at)))
 
 
 def is_derived(name: str, others: Sequence[str]) -> bool:
-    """Whether the row ``name`` is a difference or scatter of ``others``: ``bfq/none``, ``delta``, ``stddev``."""
+    """Return whether the row ``name`` is a difference or scatter of ``others``: ``bfq/none``, ``delta``, ``stddev``."""
     if _DERIVED.fullmatch(name):
         return True
     first, _, other = name.partition("/")
@@ -81,7 +81,7 @@ def is_derived(name: str, others: Sequence[str]) -> bool:
 
 
 def summaries(grid: Grid, headings: Sequence[Heading]) -> dict[int, str]:
-    """Names of rows that summarise others, by the index of their lines: ``mean``, ``max``, ``25%``, ``total``.
+    """Return names of rows that summarise others, by the index of their lines: ``mean``, ``max``, ``25%``, ``total``.
 
     A single row is a result. In columns after the first, only summaries of numbered rows (runs) count.
     """
@@ -103,7 +103,7 @@ def summaries(grid: Grid, headings: Sequence[Heading]) -> dict[int, str]:
 
 
 def _are_summaries(texts: Sequence[str]) -> Iterator[bool]:
-    """Whether each text names a summary; quantiles do only next to another summary."""
+    """Yield whether each text names a summary; quantiles do only next to another summary."""
     some = any(map(_SUMMARY.fullmatch, texts))
     for text in texts:
         is_sum = _SUMMARY.fullmatch(text) is not None
@@ -119,7 +119,7 @@ def _labels(headings: Sequence[Heading]) -> list[int]:
 
 
 def _first(grid: Grid, columns: Sequence[int]) -> int | None:
-    """The first column of names, preferably one with words; None without any."""
+    """Return the first column of names, preferably one with words; None without any."""
     worded = (at for at in columns if _has_words(grid, at))
     return next(worded, next(iter(columns), None))
 
@@ -142,19 +142,19 @@ def nameless(headings: Sequence[Heading], rows: Sequence[Row]) -> tuple[str, ...
 
 
 def _is_result(title: str, rows: Sequence[Row], at: int) -> bool:
-    """Whether a column may be a number of the result; rows that end before it are ignored."""
+    """Return whether a column may be a number of the result; rows that end before it are ignored."""
     texts = (cells[at] for _, cells, _ in rows if at < len(cells))
     return _may_be_result(title) and all(map(is_number, texts))
 
 
 def _may_be_result(title: str) -> bool:
-    """Whether a title names a statistic, or a short time that is not a setting."""
+    """Return whether a title names a statistic, or a short time that is not a setting."""
     is_time = _SHORT_TIME.search(title) is not None and not _SET_TIME.search(title)
     return is_statistic(title) or is_time
 
 
 def _distinct(rows: Sequence[Row], places: Sequence[int]) -> int:
-    """How many rows the columns at ``places``, and the sections, distinguish."""
+    """Return how many rows the columns at ``places``, and the sections, distinguish."""
     distinct = set()
     for _, cells, section in rows:
         distinct.add((section, *(cells[at] for at in places if at < len(cells))))

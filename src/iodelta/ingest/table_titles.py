@@ -60,7 +60,7 @@ def _owners(
 
 
 def _are_of_variants(owners: Sequence[set[str]]) -> bool:
-    """Whether all columns of measures name an owner, and all measures with several owners have the same ones."""
+    """Return whether all columns of measures name an owner, and all measures with several owners have the same ones."""
     several = [names for names in owners if len(names) > 1]
     nameless = any("" in names for names in owners)
     return not nameless and all(names == several[0] for names in several)
@@ -86,12 +86,12 @@ def doubled(headings: Sequence[Heading]) -> set[str]:
 
 
 def is_certain(title: str) -> bool:
-    """Whether the part of a table's title that names its measure names nothing else."""
+    """Return whether the part of a table's title that names its measure names nothing else."""
     parts = filter(names_measure, _PARTS.split(title))
     return not any(map(strange, parts))
 
 
 def strange(title: str) -> str:
-    """The words of a title that may change its measure."""
+    """Return the words of a title that may change its measure."""
     words = re.findall(r"[^\W_]+", without_measure(title))
     return " ".join(word for word in words if word not in _HARMLESS)

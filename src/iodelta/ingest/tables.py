@@ -50,7 +50,7 @@ _RANK = re.compile(r"\d{1,3}(?:[.,]\d{1,6})?\s?%")
 
 
 def hinted(text: str) -> bool:
-    """Whether a measure may be named in ``text``."""
+    """Return whether a measure may be named in ``text``."""
     lowered = text.lower() if text.isascii() else english(text).lower()
     return any(word in lowered for word in _HINTS)
 
@@ -58,7 +58,7 @@ def hinted(text: str) -> bool:
 def tables(
     lines: Sequence[Line], used: bytearray, file: str, *, ended: bool = True
 ) -> list[list[RunOrRefusal]]:
-    """The rows of every result table among ``lines``, table by table; the indexes are marked in ``used``.
+    """Return the rows of every result table among ``lines``, table by table; the indexes are marked in ``used``.
 
     ``ended``: the last line has an end, so it was not cut.
     """
@@ -88,12 +88,12 @@ def tables(
 
 
 def _unless_taken(line: Line, taken: int) -> Line:
-    """The line; blank if another reader took it."""
+    """Return the line; blank if another reader took it."""
     return line._replace(text="", tabbed="") if taken else line
 
 
 def lost(lines: Sequence[Line], used: Sequence[int], file: str) -> list[Refusal]:
-    """One refusal for all lines with numbers of a result that no reader took."""
+    """Return one refusal for all lines with numbers of a result that no reader took."""
     unread = []
     for at, line in enumerate(lines):
         if used[at] or not _DIGIT.search(line.text):
@@ -144,7 +144,7 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def first_hint(lines: Sequence[Line]) -> Line | None:
-    """The first line that may name a measure, with digits in it or shortly below; None without one."""
+    """Return the first line that may name a measure, with digits in it or shortly below; None without one."""
     digits = [_DIGIT.search(line.text[:LONGEST]) is not None for line in lines]
     for at, line in enumerate(lines):
         if hinted(line.text[:LONGEST]) and any(digits[at : at + _NEAR]):
@@ -153,12 +153,12 @@ def first_hint(lines: Sequence[Line]) -> Line | None:
 
 
 def digits_below(digits: Sequence[bool], index: int) -> bool:
-    """Whether a line near below ``index`` has a digit."""
+    """Return whether a line near below ``index`` has a digit."""
     return any(digits[index : index + SOME])
 
 
 def _begins(text: str, hints: Sequence[bool], index: int) -> bool:
-    """Whether a table may begin here: the titles name a measure, or have marks between columns and one is near."""
+    """Return whether a table may begin here: the titles name a measure, or have marks between columns and one is near."""
     if not text.strip() or len(text) >= LONGEST or RULE.fullmatch(text.strip()):
         return False
     if hints[index]:
@@ -168,7 +168,7 @@ def _begins(text: str, hints: Sequence[bool], index: int) -> bool:
 
 
 def _is_marked(text: str) -> bool:
-    """Whether a line may have columns: a mark between them, wide gaps, or a single space."""
+    """Return whether a line may have columns: a mark between them, wide gaps, or a single space."""
     if any(text.count(mark) > 1 for mark in "|&│"):
         return True
     if any(mark in text for mark in ("  ", ",", ";")):
@@ -194,7 +194,9 @@ class _Table:
         self._meaning = Meaning(lines, used, index, file)
 
     def read(self) -> tuple[list[RunOrRefusal], int]:
-        """The items of the table and the index of its last line; no items and its first line if it is not a table."""
+        """Return the items of the table and the index of its last line; no items and its first line if it is not a
+        table.
+        """
         for split in (table_grids.barred, table_grids.separated):
             grid = self._whole(split)
             if grid is not None:
@@ -204,7 +206,7 @@ class _Table:
     def _whole(
         self, split: Callable[[Sequence[Line], int, int], Grid | None]
     ) -> Grid | None:
-        """The table by ``split``; its first rows decide whether it contains results and is read to its end."""
+        """Return the table by ``split``; its first rows decide whether it contains results and is read to its end."""
         first = split(self._lines, self._index, SOME)
         if first is None or not self._meaning.runs(first):
             return None
@@ -229,7 +231,7 @@ class _Table:
         return [Refusal(self._meaning.place(rows[0]), f"{words}; {remedy}")]
 
     def _spaced(self) -> tuple[list[RunOrRefusal], int]:
-        """A table with spaces between columns, if all ways to split it that fit agree."""
+        """Return a table with spaces between columns, if all ways to split it that fit agree."""
         begun = table_spaces.splits(self._lines, self._index, SOME)
         if not any(map(self._sound, begun)):
             return self._unsplit()
@@ -256,7 +258,7 @@ class _Table:
         return items, max(end - 1, *strays, 0)
 
     def _agreed(self) -> Grid | None:
-        """One of the longest ways to split the whole table; None if they give different numbers."""
+        """Return one of the longest ways to split the whole table; None if they give different numbers."""
         grids = table_spaces.splits(self._lines, self._index, len(self._lines))
         sound = list(filter(self._sound, grids))
         longest = max((len(grid.rows) for grid in sound), default=0)
@@ -301,7 +303,7 @@ class _Table:
         ]
 
     def _named(self, grid: Grid, titles: Sequence[str], noun: str) -> Iterator[Refusal]:
-        """A refusal for columns or rows with numbers that are not read; changes of others follow from these."""
+        """Yield a refusal for columns or rows with numbers that are not read; changes of others follow from these."""
         wanted = [
             title for title in titles if not COMPARES.search(_RANK.sub("", title))
         ]
@@ -325,12 +327,12 @@ class _Table:
             yield Refusal(self._meaning.place(index), words)
 
     def _sound(self, grid: Grid) -> bool:
-        """Whether the table has runs, and every cell of a measure is a number or a gap."""
+        """Return whether the table has runs, and every cell of a measure is a number or a gap."""
         runs = self._meaning.runs(grid)
         return bool(runs) and not any(has_finding(run, "read.cell") for run in runs)
 
     def _unsplit(self) -> tuple[list[RunOrRefusal], int]:
-        """A refusal for a table in doubt, or with an ambiguous heading of several measures; else no items."""
+        """Return a refusal for a table in doubt, or with an ambiguous heading of several measures; else no items."""
         if self._meaning.doubted:
             return self._refused_title()
         names = table_data.unsplit_heading(self._lines, self._index)
@@ -348,7 +350,7 @@ class _Table:
         return [Refusal(self._meaning.place(self._index), words)], last
 
     def _refused_title(self) -> tuple[list[RunOrRefusal], int]:
-        """A refusal for a table in doubt, up to the next blank line."""
+        """Return a refusal for a table in doubt, up to the next blank line."""
         last = self._index
         while last + 1 < len(self._lines) and self._lines[last + 1].text.strip():
             last += 1
@@ -356,6 +358,6 @@ class _Table:
 
 
 def _numbers(runs: Sequence[Run]) -> Hashable:
-    """The facts on which several ways to split a table must agree."""
+    """Return the facts on which several ways to split a table must agree."""
     directions = chain.from_iterable(run.directions for run in runs)
     return tuple((direction.kind, str(direction)) for direction in directions)

@@ -60,12 +60,12 @@ class _Body:
 
 
 def is_tar(head: bytes) -> bool:
-    """Whether a stream that begins with ``head`` is a tar archive."""
+    """Return whether a stream that begins with ``head`` is a tar archive."""
     return len(head) >= BLOCK and any(head[:BLOCK]) and _checksum_fits(head[:BLOCK])
 
 
 def members(stream: Readable) -> Iterator[Member]:
-    """The members in order; each ``body`` is valid until the next is requested. Raises TarError."""
+    """Yield the members in order; each ``body`` is valid until the next is requested. Raises TarError."""
     further = _Further()
     while header := at_most(stream, BLOCK):
         if not any(header):
@@ -114,14 +114,14 @@ class _Further:
             self._size = int(digits) if digits.isdigit() else self._size
 
     def length(self, declared: int) -> int:
-        """The size of the member: ``declared`` in its header, or from pax, which is used above 8 GiB."""
+        """Return the size of the member: ``declared`` in its header, or from pax, which is used above 8 GiB."""
         if self._size is None or len(str(self._size)) > 15:
             return declared
         return self._size
 
 
 def at_most(stream: Readable, size: int) -> bytes:
-    """The next ``size`` bytes of a stream; fewer only where it ends before."""
+    """Return the next ``size`` bytes of a stream; fewer only where it ends before."""
     parts: list[bytes] = []
     while size > 0 and (part := stream.read(min(size, 1 << 20))):
         parts.append(part)

@@ -38,8 +38,8 @@ _LONGEST = 1000
 def records(
     lines: Sequence[Line], used: bytearray, file: str
 ) -> list[list[Run | Refusal]]:
-    """Every terse record (versions 2 to 5) among ``lines``, neighbours grouped as one report; damaged ones as Refusals.
-    Marks their indexes in ``used``. Never raises.
+    """Return every terse record (versions 2 to 5) among ``lines``, neighbours grouped as one report; damaged ones as
+    Refusals. Marks their indexes in ``used``. Never raises.
 
     Format: ``show_thread_status_terse_v2`` and ``_all`` in fio's stat.c; bandwidth is in KiB/s, latencies in us. A
     record of all clients is omitted, because it would count every client twice.
@@ -76,7 +76,7 @@ _LAST = re.compile(r"[\d.;%]{1,60}|[a-z][\w-]{0,30}(?:;[\d.%]{1,20})+")
 
 
 def _goes_on(text: str, before: str) -> bool:
-    """Whether a line can only be the rest of a record, which mail has wrapped; the last one may be short."""
+    """Return whether a line can only be the rest of a record, which mail has wrapped; the last one may be short."""
     text = text.strip()
     if _MODERN.search(text) or _OLD.match(text):
         return False
@@ -87,8 +87,8 @@ def _goes_on(text: str, before: str) -> bool:
 
 
 def _fields(text: str) -> list[str]:
-    """The fields of the record in a line, however early it was cut; none without one. Version 2 does not name fio, so
-    only its length tells it from other lines with semicolons."""
+    """Return the fields of the record in a line, however early it was cut; none without one. Version 2 does not name
+    fio, so only its length tells it from other lines with semicolons."""
     start = _MODERN.search(text)
     if start is None and text.count(";") >= LEAST:
         start = _OLD.search(text)
@@ -96,7 +96,9 @@ def _fields(text: str) -> list[str]:
 
 
 def _again(run: Run | Refusal, report: Sequence[Run | Refusal]) -> bool:
-    """Whether another report begins: this one contains the job already, and not as a clone, which ran equally long."""
+    """Return whether another report begins: this one contains the job already, and not as a clone, which ran equally
+    long.
+    """
     if not isinstance(run, Run):
         return False
     others = (other for other in report if isinstance(other, Run))
@@ -184,7 +186,7 @@ def _kinds(terse: int, blocks: int) -> tuple[Kind, ...]:
 
 
 def _tail_at(fields: Sequence[str], at: int) -> bool:
-    """Whether the CPU, depth and bucket fields begin at ``at``."""
+    """Return whether the CPU, depth and bucket fields begin at ``at``."""
     if len(fields) < at + _TAIL:
         return False
     percents = [fields[at], fields[at + 1], *fields[at + 5 : at + _TAIL]]
@@ -231,7 +233,9 @@ def _percentile(text: str, nanoseconds: bool | None) -> tuple[float, Quantity] |
 def _latency(
     count: int, fields: Sequence[str], spread: dict[float, Quantity]
 ) -> Latency | None:
-    """A latency from min, max (truncated to us), mean and deviation; None for zeros, which fio writes without data."""
+    """Return a latency from min, max (truncated to us), mean and deviation; None for zeros, which fio writes without
+    data.
+    """
     low, high = whole(fields[0]), whole(fields[1])
     mean, stddev = _exact(fields[2], "ns", 1000), _exact(fields[3], "ns", 1000)
     if low is None or high is None or not (high or mean.value):

@@ -129,8 +129,8 @@ _WRITTEN = {"min": _EXTREME, "max": _EXTREME, "avg": _AVERAGE, "stdev": _AVERAGE
 
 
 def statistics(stated: Statement) -> dict[str, str]:
-    """The fields of a line of latencies or samples in the form that fio writes. Other fields were cut, or have points
-    between groups of digits."""
+    """Return the fields of a line of latencies or samples in the form that fio writes. Other fields were cut, or have
+    points between groups of digits."""
     fields = dict(stated.fields)
     # fio ends such a line with the deviation: without it the line was cut, perhaps within its last number.
     if fields and "stdev" not in fields:
@@ -143,8 +143,8 @@ def statistics(stated: Statement) -> dict[str, str]:
 
 
 def _continued(value: str, part: str, text: str) -> str:
-    """A number with the text after its comma. Three digits are a group; others are decimals, which some programs write
-    with a comma. Three digits of a number with a prefix (``4,052MB/s``) may be either: if no other number of the line
+    """Return a number with the text after its comma. Three digits are a group; others are decimals, which some
+    programs write with a comma. Three digits of a number with a prefix (``4,052MB/s``) may be either: if no other number of the line
     shows which, the comma remains, and the number cannot be read."""
     digits = _DIGITS.match(part)
     assert digits is not None
@@ -157,7 +157,7 @@ def _continued(value: str, part: str, text: str) -> str:
 
 
 def begins(stated: Statement) -> bool:
-    """Whether a line is the beginning of a line of fio, and not the rest of a wrapped one."""
+    """Return whether a line is the beginning of a line of fio, and not the rest of a wrapped one."""
     return (
         stated.text.startswith("|")
         or is_ranked(stated.text)
@@ -169,7 +169,7 @@ KINDS = ("read", "write", "trim", "mixed")
 
 
 def is_rate(stated: Statement) -> bool:
-    """Whether this is a direction line, readable or not."""
+    """Return whether this is a direction line, readable or not."""
     return stated.head in KINDS and not {"BW", "IOPS", "bw", "iops"}.isdisjoint(
         stated.fields
     )
@@ -201,7 +201,7 @@ def rates(stated: Statement, version: Version | None) -> Rates | None:
 
 
 def _is_fraction(stated: Statement) -> bool:
-    """Whether IOPS have decimals without a prefix, as fio never writes them: their point groups digits."""
+    """Return whether IOPS have decimals without a prefix, as fio never writes them: their point groups digits."""
     iops = stated.fields.get("IOPS", stated.fields.get("iops", ""))
     return re.fullmatch(r"\d+\.\d+", iops.strip()) is not None
 
@@ -242,13 +242,13 @@ def _old_rates(fields: Mapping[str, str], version: Version) -> _PrintedRates:
 
 
 def _in_bytes(speeds: Sequence[Printed | None], unit: str) -> tuple[Printed, ...]:
-    """The readable speeds, given in bits or bytes (``unit``), in bytes."""
+    """Return the readable speeds, given in bits or bytes (``unit``), in bytes."""
     part = 0.125 if unit == "bit" else 1.0
     return tuple(_scaled(speed, part) for speed in speeds if speed is not None)
 
 
 def percentile_head(stated: Statement) -> tuple[str, int] | None:
-    """The latency (clat, lat, slat) of the percentiles that follow, and the ns of their unit; None for another
+    """Return the latency (clat, lat, slat) of the percentiles that follow, and the ns of their unit; None for another
     line."""
     match = _PERCENTILES.match(stated.text)
     if not match:
@@ -267,12 +267,12 @@ def percentiles(text: str) -> list[tuple[float, int]]:
 
 
 def is_ranked(text: str) -> bool:
-    """Whether a line begins with percentiles."""
+    """Return whether a line begins with percentiles."""
     return _RANK.search(text, 0, 24) is not None
 
 
 def unread(stated: Statement) -> bool:
-    """Whether a line of a report has numbers that are not understood."""
+    """Return whether a line of a report has numbers that are not understood."""
     name = stated.head.partition("(")[0]
     if stated.text.startswith("|") or is_ranked(stated.text):
         ranks = [rank for rank, _ in percentiles(stated.text)]
@@ -301,7 +301,7 @@ _BUCKETS = re.compile(r":(?:>=)?\d{1,4}=[<\d.]")
 
 
 def sampler_scale(stated: Statement) -> float | None:
-    """The factor from the numbers of a ``bw (KiB/s)`` line to bytes per second; None if the unit is unknown."""
+    """Return the factor from the numbers of a ``bw (KiB/s)`` line to bytes per second; None if the unit is unknown."""
     unit = (
         stated.head.removeprefix("bw").strip("() ").replace(" ", "").removesuffix("/s")
     )
@@ -337,7 +337,7 @@ def _whole_numbers(text: str) -> list[int]:
 
 
 def disk(line: str, *, member: bool) -> Disk | None:
-    """A line of disk statistics."""
+    """Return a line of disk statistics."""
     stated = statement(line)
     reads, writes = zip(*(_pair(stated, name) for name in _PAIRS), strict=True)
     util = decimals(stated.fields.get("util", "").removesuffix("%"))
@@ -369,8 +369,8 @@ def _pair(stated: Statement, name: str) -> tuple[int | None, int | None]:
 
 
 def when(line: str) -> float | None:
-    """The date that fio prints (ctime, local time without a zone), as Unix seconds as if it were UTC; None without
-    one."""
+    """Return the date that fio prints (ctime, local time without a zone), as Unix seconds as if it were UTC; None
+    without one."""
     match = _DATE.search(line)
     if match is None or match[1] not in _MONTHS:
         return None
@@ -389,8 +389,8 @@ WRAPPED = 3
 def near(
     pattern: re.Pattern[str], lines: Sequence[Line], index: int, landmark: str
 ) -> re.Match[str] | None:
-    """The match of ``pattern`` around the first ``landmark`` of a line, however long that is, and in the lines that it
-    may be wrapped into; None without one."""
+    """Return the match of ``pattern`` around the first ``landmark`` of a line, however long that is, and in the lines
+    that it may be wrapped into; None without one."""
     text = lines[index].text.strip()
     at = text.find(landmark)
     if at < 0:
@@ -400,7 +400,7 @@ def near(
 
 
 def unwrapped(lines: Sequence[Line], index: int, text: str) -> str:
-    """A line of disk statistics, with further lines that it was wrapped into; its last word is a percentage."""
+    """Return a line of disk statistics, with further lines that it was wrapped into; its last word is a percentage."""
     for line in lines[index + 1 : index + 1 + WRAPPED]:
         if text.endswith("%") or ": ios=" in line.text:
             break

@@ -68,7 +68,9 @@ class _Part:
         self.samplers: list[say.Statement] = []
 
     def has(self, stated: say.Statement) -> bool:
-        """Whether a line of latencies repeats one of this direction: then it belongs to a direction without a line."""
+        """Return whether a line of latencies repeats one of this direction: then it belongs to a direction without a
+        line.
+        """
         if head := say.percentile_head(stated):
             return head[0] in self.percentiles
         name = stated.head.partition("(")[0]
@@ -140,7 +142,7 @@ class _Invocation:
         self.stacked = False
 
     def again(self) -> _Invocation:
-        """The same start of fio, for its next report."""
+        """Return the same start of fio, for its next report."""
         now = _Invocation()
         now.said, now.version, now.banners = list(self.said), self.version, self.banners
         return now
@@ -160,7 +162,7 @@ class _Invocation:
 
 
 def reports(lines: Sequence[Line], used: bytearray, file: str) -> list[Run | Refusal]:
-    """Every job of every normal report among ``lines``; their indexes are marked in ``used``."""
+    """Return every job of every normal report among ``lines``; their indexes are marked in ``used``."""
     collector = _Reports(lines, file)
     for index, line in enumerate(lines):
         text = line.text.strip()
@@ -187,7 +189,7 @@ class _Reports:
         return self._found + _runs(self._now, self._file)
 
     def take(self, index: int, text: str) -> bool:
-        """Whether the line, whose text is not empty, is fio's."""
+        """Return whether the line, whose text is not empty, is fio's."""
         banner = say.near(say.BANNER, self._lines, index, ": (g=")
         if banner:
             self._begin(banner)
@@ -218,7 +220,7 @@ class _Reports:
         return self._version(text) or self._remark(text)
 
     def _takes(self, index: int, text: str) -> bool:
-        """Whether a line belongs to the job above it, or begins one whose head is missing."""
+        """Return whether a line belongs to the job above it, or begins one whose head is missing."""
         job, stated, number = self._job, say.statement(text), self._lines[index].number
         is_rate = stated.head in say.KINDS and say.rates(stated, None) is not None
         if job is not None and not (
@@ -326,7 +328,7 @@ def _runs(now: _Invocation, file: str) -> list[Run | Refusal]:
 
 
 def name_above(lines: Sequence[Line], index: int) -> str:
-    """The nearest short line above that can be the name of a report without a head."""
+    """Return the nearest short line above that can be the name of a report without a head."""
     for line in reversed(lines[max(0, index - _NAME_FAR) : index]):
         text = line.text.strip()
         if (
@@ -446,7 +448,7 @@ def _own_remarks(
 
 
 def _unread(kinds: Sequence[str], place: Place) -> Finding:
-    """The finding for a report in which the rate of a direction is unreadable."""
+    """Return the finding for a report in which the rate of a direction is unreadable."""
     which = " and ".join(dict.fromkeys(kind or "a direction" for kind in kinds))
     return Finding(
         "read.cut",
@@ -459,7 +461,7 @@ def _unread(kinds: Sequence[str], place: Place) -> Finding:
 def _shortened(
     directions: Sequence[Direction], rw: str | None, place: Place
 ) -> Finding:
-    """The finding for a report without the line of issued I/Os, which every complete report has."""
+    """Return the finding for a report without the line of issued I/Os, which every complete report has."""
     text = "its report has no line of the I/Os issued: it is cut, or was shortened; rates are known only as printed"
     both = (rw or "").removeprefix("rand") == "rw"
     if both and len(directions) == 1:
@@ -481,7 +483,8 @@ def _rated(parts: Sequence[_Part]) -> Iterator[tuple[say.Rates, _Part]]:
 def _parts(
     statements: Sequence[say.Statement], version: Version | None
 ) -> tuple[list[_Part], _Part | None, list[str]]:
-    """The statements by direction; those of the syncs; and the directions with an unreadable line ("" if missing).
+    """Return the statements by direction; those of the syncs; and the directions with an unreadable line ("" if
+    missing).
 
     Statements below an unreadable line do not belong to any other direction.
     """
@@ -523,7 +526,7 @@ def _parts(
 def _counts_nanoseconds(
     statements: Sequence[say.Statement], version: Version | None
 ) -> bool | None:
-    """Whether this fio measured in ns (2.99 and later) or us; None if unknown."""
+    """Return whether this fio measured in ns (2.99 and later) or us; None if unknown."""
     if version is not None:
         return version >= (2, 99)
     if any(
@@ -571,7 +574,7 @@ def _direction(
 
 
 def _count(numbers: Sequence[int], kind: Kind) -> int:
-    """The count of one of read, write, trim, or their sum for ``mixed``."""
+    """Return the count of one of read, write, trim, or their sum for ``mixed``."""
     if kind == "mixed":
         return sum(numbers[:3])
     place = ("read", "write", "trim").index(kind)
@@ -651,7 +654,7 @@ def _disagreement(
 def _of_groups(
     now: _Invocation, version: Version | None, file: str
 ) -> Iterator[tuple[int, Finding]]:
-    """The group of each line of the run status that contradicts the jobs of the group, and the finding."""
+    """Yield the group of each line of the run status that contradicts the jobs of the group, and the finding."""
     for group, text, line in now.groups:
         kind = text.partition(":")[0].lower()
         fields = dict(re.findall(r"(\w+)= ?([^, ]+)", text))

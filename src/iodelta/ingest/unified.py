@@ -21,7 +21,9 @@ _ALONE: dict[str | None, Kind] = {
 def without_sum(
     directions: Sequence[Direction], rw: str | None
 ) -> tuple[Direction, ...]:
-    """The directions without their sum ``mixed``. If the workload has one direction, ``mixed`` alone is that one."""
+    """Return the directions without their sum ``mixed``. If the workload has one direction, ``mixed`` alone is that
+    one.
+    """
     apart = tuple(d for d in directions if d.kind != "mixed")
     if apart:
         return apart

@@ -47,12 +47,12 @@ _DIRECTION = re.compile(
 
 
 def is_direction_title(title: str) -> bool:
-    """Whether a column with this title contains the direction of its rows."""
+    """Return whether a column with this title contains the direction of its rows."""
     return _DIRECTION.fullmatch(title.strip(" *`:")) is not None
 
 
 def facts(labels: Mapping[str, str], names: str) -> Workload:
-    """The workload in the words of a row: ``RandRead 4 KiB QD32``, or columns such as ``Jobs``."""
+    """Return the workload in the words of a row: ``RandRead 4 KiB QD32``, or columns such as ``Jobs``."""
     lowered = {title.lower(): text for title, text in labels.items()}
     stated = {name: _labelled(lowered, titles) for name, titles in TITLES.items()}
     return Workload(
@@ -65,19 +65,19 @@ def facts(labels: Mapping[str, str], names: str) -> Workload:
 
 
 def _mode(labels: Mapping[str, str]) -> re.Match[str] | None:
-    """The direction in the first cell with one below a title such as ``Dir``."""
+    """Return the direction in the first cell with one below a title such as ``Dir``."""
     stated = [text for title, text in labels.items() if is_direction_title(title)]
     return next(filter(None, map(MODE.search, stated)), None)
 
 
 def _block_in(names: str) -> int | None:
-    """The block size that words name, in bytes."""
+    """Return the block size that words name, in bytes."""
     block = BLOCK.search(names)
     return size(f"{block[1]}{block[2]}") if block else None
 
 
 def _number_in(pattern: re.Pattern[str], names: str) -> int | None:
-    """The number in words of this ``pattern``."""
+    """Return the number in words of this ``pattern``."""
     match = pattern.search(names)
     return int(next(filter(None, match.groups()))) if match else None
 

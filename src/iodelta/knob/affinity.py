@@ -24,11 +24,11 @@ class Binding(Transient):
     nothing_to_restore = "only the load was bound, so there is nothing to restore"
 
     def bound(self, value: str) -> str:
-        """The list that a process started by the launcher actually gets. Raises KnobError."""
+        """Return the list that a process started by the launcher actually gets. Raises KnobError."""
         raise NotImplementedError
 
     def named(self, value: str) -> frozenset[int]:
-        """The numbers that a value stands for; empty for an empty value."""
+        """Return the numbers that a value stands for; empty for an empty value."""
         return numbers(value)
 
     def available(self) -> str | None:
@@ -110,7 +110,7 @@ class Cpus(Binding):
         return Script(dict.fromkeys(values, ()), launchers=launchers)
 
     def _of_node(self, number: str) -> frozenset[int]:
-        """The CPUs of a NUMA node; none if there is no such node."""
+        """Return the CPUs of a NUMA node; none if there is no such node."""
         if not whole(number):
             return frozenset()
         return nodes(self.machine).get(int(number), frozenset())
@@ -158,14 +158,14 @@ def _numactl(nodes: str) -> tuple[str, ...]:
 
 
 def _script_cpus(value: str) -> str | Output:
-    """A list of CPUs for taskset; the script looks up those of a memory node when it runs."""
+    """Return a list of CPUs for taskset; the script looks up those of a memory node when it runs."""
     if value.startswith("node:"):
         return Output(("cat", f"/sys/devices/system/node/node{value[5:]}/cpulist"))
     return value
 
 
 def labelled_value(text: str, name: str) -> str:
-    """The value in the first line ``name: value``; empty if there is no such line."""
+    """Return the value in the first line ``name: value``; empty if there is no such line."""
     for line in text.splitlines():
         if line.startswith(f"{name}:"):
             return line.partition(":")[2].strip()

@@ -77,12 +77,12 @@ class Knob(ABC):
 
     @classmethod
     def matches(cls, name: str) -> bool:
-        """Whether ``name`` is of this family."""
+        """Return whether ``name`` is of this family."""
         return any(_fits(name, pattern) for pattern in cls.names)
 
     @classmethod
     def catalogue(cls, machine: Machine, target: Target) -> tuple[KnobInfo, ...]:
-        """The lines of ``iodelta knobs``."""
+        """Return the lines of ``iodelta knobs``."""
         return tuple(cls(machine, target, name).info() for name in cls.names)
 
     def info(self) -> KnobInfo:
@@ -98,12 +98,14 @@ class Knob(ABC):
 
     @classmethod
     def covers(cls, name: str, other: str) -> bool:
-        """Whether ``apply`` and the record of ``name`` (of this family) also set and restore knob ``other``."""
+        """Return whether ``apply`` and the record of ``name`` (of this family) also set and restore knob ``other``."""
         return False
 
     @classmethod
     def danger(cls, name: str) -> str:
-        """Why you must consent before a stranger's experiment sets it; empty if it can only change how I/O is done."""
+        """Return why you must consent before a stranger's experiment sets it; empty if it can only change how I/O is
+        done.
+        """
         if cls.harmless:
             return ""
         return NOT_ONLY_IO
@@ -144,7 +146,8 @@ class Knob(ABC):
     def findings(
         self, values: Sequence[str], size: int | None = None
     ) -> Mapping[str, tuple[Finding, ...]]:
-        """What is suspicious about ``values`` although they can be set. Called once per session, before any trial.
+        """Return what is suspicious about ``values`` although they can be set. Called once per session, before any
+        trial.
 
         May read the first ``size`` bytes of the target; all of it if None. Raises RequestError.
         """
@@ -165,7 +168,7 @@ class Knob(ABC):
         volatile: bool = True,
         disks: Sequence[str] = (),
     ) -> Saved:
-        """What ``save`` returns, with the present boot and the present identity of ``disks``."""
+        """Return what ``save`` returns, with the present boot and the present identity of ``disks``."""
         pinned = tuple((disk, attachment(self.machine, disk)) for disk in disks)
         return Saved(
             self.name,
@@ -209,7 +212,7 @@ class Transient(Knob):
 
 
 def _fits(name: str, pattern: str) -> bool:
-    """Whether ``name`` is of a pattern in ``Knob.names``; ``*`` stands for at least one character."""
+    """Return whether ``name`` is of a pattern in ``Knob.names``; ``*`` stands for at least one character."""
     if not pattern.endswith("*"):
         return name == pattern
     return name.startswith(pattern[:-1]) and len(name) >= len(pattern)
@@ -242,13 +245,13 @@ def check_text(name: str, value: str) -> None:
 
 
 def whole(value: str) -> bool:
-    """Whether ``value`` is a decimal number, 0 or more, of at most 20 digits (2**64 - 1 has 20)."""
+    """Return whether ``value`` is a decimal number, 0 or more, of at most 20 digits (2**64 - 1 has 20)."""
     digits = value.isascii() and value.isdecimal()
     return digits and len(value) <= 20
 
 
 def refuse(name: str, value: str, allowed: tuple[str, ...] | str) -> RequestError:
-    """The error for a value that is not allowed."""
+    """Return the error for a value that is not allowed."""
     return RequestError(
         f"{value!r} cannot be set", place=name, remedy=f"allowed: {describe(allowed)}"
     )
@@ -262,7 +265,7 @@ def describe(allowed: tuple[str, ...] | str) -> str:
 
 
 def reason_of(error: MachineError) -> str:
-    """The kernel's part of a machine's message: ``Device or resource busy (EBUSY)``."""
+    """Return the kernel's part of a machine's message: ``Device or resource busy (EBUSY)``."""
     return error.what.rsplit(": ", 1)[-1]
 
 

@@ -147,7 +147,7 @@ class WritebackThrottle(QueueKnob):
         return present == wanted
 
     def _default(self, path: str) -> str:
-        """What the kernel shows after -1 was written (``wbt_default_latency_nsec`` in block/blk-wbt.c)."""
+        """Return what the kernel shows after -1 was written (``wbt_default_latency_nsec`` in block/blk-wbt.c)."""
         rotational = path.replace("wbt_lat_usec", "rotational")
         if attribute(self.machine, rotational) == "1":
             return "75000"
@@ -320,7 +320,7 @@ class SchedulerTunable(QueueKnob):
         return self.record(())
 
     def _schedulers(self) -> tuple[str, ...]:
-        """The active schedulers of the disks, each once."""
+        """Return the active schedulers of the disks, each once."""
         schedulers: dict[str, None] = {}
         for disk in self.disks():
             text = attribute_text(self.machine, f"{queue_of(disk)}/scheduler")
@@ -333,7 +333,7 @@ def _file_of(name: str) -> str:
 
 
 def _is_tunable(name: str) -> bool:
-    """Whether a name stays within ``iosched/``: with ``..`` it could name any file of the disk."""
+    """Return whether a name stays within ``iosched/``: with ``..`` it could name any file of the disk."""
     return bool(re.fullmatch(r"block\.iosched\.\w+", name, re.ASCII))
 
 
@@ -343,7 +343,7 @@ def queue_of(disk: str) -> str:
 
 
 def queues(machine: Machine, disks: tuple[str, ...]) -> tuple[str, ...]:
-    """The uppermost disks with a request queue below ``disks``: a bio-based device stands for its members."""
+    """Return the uppermost disks with a request queue below ``disks``: a bio-based device stands for its members."""
     with_queue: list[str] = []
     for disk in disks:
         with_queue += _queues_of(machine, disk)
@@ -358,11 +358,11 @@ def _queues_of(machine: Machine, disk: str) -> tuple[str, ...]:
 
 
 def _has_queue(machine: Machine, disk: str) -> bool:
-    """Whether it has a request queue: a bio-based device shows ``none`` without brackets."""
+    """Return whether it has a request queue: a bio-based device shows ``none`` without brackets."""
     return "[" in attribute_text(machine, f"{queue_of(disk)}/scheduler")
 
 
 def _members(machine: Machine, disk: str) -> tuple[str, ...]:
-    """The whole disks directly below a device."""
+    """Return the whole disks directly below a device."""
     slaves = device(machine, disk).slaves
     return tuple(device(machine, name).disk for name in slaves)

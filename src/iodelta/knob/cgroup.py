@@ -140,11 +140,11 @@ class IoMax(Knob):
 
     @property
     def _control(self) -> str:
-        """The file that says which controllers the parent's groups have."""
+        """Return the file that says which controllers the parent's groups have."""
         return f"{self._parent}/cgroup.subtree_control"
 
     def _passes_io_on(self) -> bool:
-        """Whether groups below the parent already have the io controller."""
+        """Return whether groups below the parent already have the io controller."""
         controllers = text_of(self.machine, self._control).split()
         return "io" in controllers
 
@@ -170,7 +170,7 @@ class IoMax(Knob):
             self._put(f"blkio.throttle.{name}_device", f"{number} {limit}")
 
     def _present(self, number: str) -> dict[str, str]:
-        """The limits that the kernel shows for a disk ``MAJOR:MINOR``; ``max`` where it shows none."""
+        """Return the limits that the kernel shows for a disk ``MAJOR:MINOR``; ``max`` where it shows none."""
         limits = dict.fromkeys(V1, "max")
         if self._unified:
             text = text_of(self.machine, f"{self._group}/io.max")
@@ -186,7 +186,7 @@ class IoMax(Knob):
         return limits
 
     def _limits(self, value: str) -> dict[str, str]:
-        """All four limits of a value, in decimal. Raises RequestError."""
+        """Return all four limits of a value, in decimal. Raises RequestError."""
         limits: dict[str, str] = {}
         for word in value.split():
             key, _, limit = word.partition("=")
@@ -200,7 +200,7 @@ class IoMax(Knob):
 
 
 def _is_limit(key: str, limit: str) -> bool:
-    """Whether the kernel keeps a limit as written: it truncates larger numbers, down to 0 IOs/s."""
+    """Return whether the kernel keeps a limit as written: it truncates larger numbers, down to 0 IOs/s."""
     if limit == "max":
         return True
     highest = 2**32 - 2 if key.endswith("iops") else 2**64 - 2
@@ -208,7 +208,7 @@ def _is_limit(key: str, limit: str) -> bool:
 
 
 def _words_of(text: str, number: str) -> list[str]:
-    """The words after ``MAJOR:MINOR`` in a file with one line per disk; empty if the disk has no line."""
+    """Return the words after ``MAJOR:MINOR`` in a file with one line per disk; empty if the disk has no line."""
     for line in text.splitlines():
         words = line.split()
         if words[:1] == [number]:
@@ -217,7 +217,7 @@ def _words_of(text: str, number: str) -> list[str]:
 
 
 def hierarchy(machine: Machine) -> tuple[bool, str, str]:
-    """Whether the unified hierarchy (v2) limits I/O, where to create the group, and why there is no such place."""
+    """Return whether the unified hierarchy (v2) limits I/O, where to create the group, and why there is no such place."""
     table = mounts(machine)
     unified = [mount.point for mount in table if mount.fstype == "cgroup2"]
     for point in unified:
@@ -235,7 +235,7 @@ def hierarchy(machine: Machine) -> tuple[bool, str, str]:
 
 
 def _no_throttle(machine: Machine, point: str) -> str:
-    """Why the blkio controller of cgroup v1 cannot limit I/O; empty if it can."""
+    """Return why the blkio controller of cgroup v1 cannot limit I/O; empty if it can."""
     if machine.glob(f"{point}/blkio.throttle.read_iops_device"):
         return ""
     return f"{point} cannot throttle: the kernel has no CONFIG_BLK_DEV_THROTTLING"

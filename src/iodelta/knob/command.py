@@ -153,14 +153,14 @@ def _decoded(value: str) -> Commands:
 
 
 def stored_commands(saved: Saved) -> Iterator[Words]:
-    """The commands of a record that undo what was applied, latest first."""
+    """Yield the commands of a record that undo what was applied, latest first."""
     for key, text in reversed(saved.values):
         if key == "restore":
             yield from_json(text, Words)
 
 
 def _short(words: Words) -> str:
-    """A command for a reader: a word of several lines, such as a script, is only counted."""
+    """Return a command for a reader: a word of several lines, such as a script, is only counted."""
     return " ".join(map(_short_word, words))
 
 

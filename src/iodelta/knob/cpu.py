@@ -78,7 +78,7 @@ class EnergyPreference(PolicyKnob):
             )
 
     def _governors(self, beside: Mapping[str, str]) -> set[str | None]:
-        """The governors that will be active: the one that the variant sets, else those of the machine."""
+        """Return the governors that will be active: the one that the variant sets, else those of the machine."""
         if "cpu.governor" in beside:
             return {beside["cpu.governor"]}
         paths = self.machine.glob(f"{CPUFREQ}/policy*/scaling_governor")
@@ -127,7 +127,7 @@ class Boost(FileKnob):
         )
 
     def _raw(self, value: str) -> str:
-        """The text of the file for a value, and back: intel_pstate's ``no_turbo`` has the opposite meaning."""
+        """Return the text of the file for a value, and back: intel_pstate's ``no_turbo`` has the opposite meaning."""
         if NO_TURBO not in self.paths():
             return value
         return {"0": "1", "1": "0"}.get(value, value)

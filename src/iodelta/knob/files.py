@@ -73,11 +73,11 @@ class FileKnob(Knob):
 
     @classmethod
     def parse(cls, text: str) -> str:
-        """The value in a file's text; in a list the kernel puts the active one in brackets."""
+        """Return the value in a file's text; in a list the kernel puts the active one in brackets."""
         return active(text)
 
     def same(self, path: str, wanted: str, present: str) -> bool:
-        """Whether ``present`` is what the kernel shows after ``wanted`` was written."""
+        """Return whether ``present`` is what the kernel shows after ``wanted`` was written."""
         return wanted == present
 
     def disks(self) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ class FileKnob(Knob):
         return saved
 
     def takes(self, value: str) -> bool:
-        """Whether ``value`` is allowed, as far as that can be known before it is written."""
+        """Return whether ``value`` is allowed, as far as that can be known before it is written."""
         allowed = self.allowed()
         return isinstance(allowed, str) or value in allowed
 
@@ -138,7 +138,7 @@ class FileKnob(Knob):
                 )
 
     def _value(self, path: str) -> str:
-        """The present value of one file. Raises KnobError."""
+        """Return the present value of one file. Raises KnobError."""
         return self.parse(text_of(self.machine, path))
 
     @classmethod
@@ -225,7 +225,7 @@ class ResettingKnob(FileKnob):
                     put(self.machine, other, text, f"as it was under {value} before")
 
     def _state(self, path: str) -> tuple[tuple[str, str], ...]:
-        """The files that a write to ``path`` resets, each with its present text."""
+        """Return the files that a write to ``path`` resets, each with its present text."""
         state: list[tuple[str, str]] = []
         for other in self.resets(path):
             text = attribute(self.machine, other)
@@ -235,12 +235,12 @@ class ResettingKnob(FileKnob):
 
 
 def is_setting(path: str) -> bool:
-    """Whether a path in a record is a kernel setting: a forged record must not write anywhere else."""
+    """Return whether a path in a record is a kernel setting: a forged record must not write anywhere else."""
     return path.startswith(ROOTS) and ".." not in path.split("/")
 
 
 def _differing(family: type[FileKnob], machine: Machine, saved: Saved) -> Iterable[str]:
-    """The settings that do not read back as saved after everything was written, in sentences."""
+    """Yield the settings that do not read back as saved after everything was written, in sentences."""
     # A path that is named twice must show the last value written.
     for path, text in dict(saved.values).items():
         if not machine.glob(path) or _another_disk(machine, saved.disks, path):
@@ -253,7 +253,7 @@ def _differing(family: type[FileKnob], machine: Machine, saved: Saved) -> Iterab
 def _another_disk(
     machine: Machine, pinned: tuple[tuple[str, str], ...], path: str
 ) -> str:
-    """A message if ``path`` now belongs to a disk other than the one whose setting was saved; else empty."""
+    """Return a message if ``path`` now belongs to a disk other than the one whose setting was saved; else empty."""
     for disk, before in pinned:
         if f"/{sysfs_name(disk)}/" not in path:
             continue
@@ -294,7 +294,7 @@ def active(text: str) -> str:
 
 
 def _no_longer_there(machine: Machine, saved: Saved, path: str) -> str:
-    """Why ``path`` cannot be restored any more; empty if it can."""
+    """Return why ``path`` cannot be restored any more; empty if it can."""
     other = _another_disk(machine, saved.disks, path)
     if other:
         return f"{path} left as it is: {other}"
@@ -313,7 +313,7 @@ def choices(text: str) -> tuple[str, ...]:
 
 
 def in_all(offers: Sequence[Sequence[str]]) -> tuple[str, ...]:
-    """The words that every file offers, in the order of the first."""
+    """Return the words that every file offers, in the order of the first."""
     if not offers:
         return ()
     common = set(offers[0]).intersection(*offers[1:])
@@ -321,7 +321,7 @@ def in_all(offers: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 
 def unusable(machine: Machine, path: str, absent: str) -> str | None:
-    """Why a file cannot be set, or None. Writes nothing."""
+    """Return why a file cannot be set, or None. Writes nothing."""
     stat = status(machine, path)
     if stat is None:
         return absent
@@ -335,7 +335,7 @@ def unusable(machine: Machine, path: str, absent: str) -> str | None:
 
 
 def needs_write(machine: Machine, path: str) -> str | None:
-    """Why this user cannot write there, or None."""
+    """Return why this user cannot write there, or None."""
     if machine.run(["test", "-w", path]).returncode == 0:
         return None
     if not is_root(machine):

@@ -135,7 +135,7 @@ class Kernel(Knob):
         return Started(boot, image.release, _cmdline(self.machine), way.name, seconds)
 
     def image(self, value: str, more: str = "") -> Image:
-        """The kernel called ``value``; for an empty text the one that ran at ``save``, or else the running one.
+        """Return the kernel called ``value``; for an empty text the one that ran at ``save``, or else the running one.
 
         Raises MeasureError, also if ``more`` cannot be added to its command line.
         """
@@ -161,11 +161,11 @@ class Kernel(Knob):
 
     @property
     def way(self) -> Way:
-        """How to reboot the machine. Only valid if ``available`` says so."""
+        """Return how to reboot the machine. Only valid if ``available`` says so."""
         return ways(self.machine)[0][0]
 
     def _medium(self) -> str:
-        """The kind of filesystem that holds iodelta's state directory, which may not exist yet."""
+        """Return the kind of filesystem that holds iodelta's state directory, which may not exist yet."""
         path = self.machine.state
         done = self.machine.run([*KIND_OF_FILESYSTEM, path])
         while done.returncode and path != "/":
@@ -174,7 +174,7 @@ class Kernel(Knob):
         return done.text.strip()
 
     def _running(self) -> Image:
-        """The kernel that runs now. Raises MeasureError if it could not be booted again."""
+        """Return the kernel that runs now. Raises MeasureError if it could not be booted again."""
         release, build = _uname(self.machine)
         image = installed(self.machine).get(release)
         if image is None:
@@ -191,7 +191,7 @@ class Kernel(Knob):
         )
 
     def _installed(self, value: str) -> Image:
-        """The newest installed kernel whose release begins with ``value``. Raises MeasureError."""
+        """Return the newest installed kernel whose release begins with ``value``. Raises MeasureError."""
         images = installed(self.machine)
         matching = [release for release in images if kernels.matches(value, release)]
         if not matching:
@@ -209,13 +209,13 @@ class Kernel(Knob):
         return newest
 
     def _readable(self, file: str) -> bool:
-        """Whether the host has a readable file at this absolute path."""
+        """Return whether the host has a readable file at this absolute path."""
         if not file.startswith("/"):
             return False
         return self.machine.run(["test", "-r", file]).returncode == 0
 
     def _at(self, value: str) -> Image:
-        """The kernel in the files ``IMAGE[:INITRD]`` of the host. Raises MeasureError."""
+        """Return the kernel in the files ``IMAGE[:INITRD]`` of the host. Raises MeasureError."""
         path, _, initrd = value.partition(":")
         for file in (path, initrd or path):
             if not self._readable(file):
@@ -267,7 +267,7 @@ def installed(machine: Machine) -> dict[str, Image]:
 
 
 def _initrd(release: str, files: set[str]) -> str:
-    """The initrd of a release among ``files``, as Debian, Fedora or openSUSE names it; empty without one."""
+    """Return the initrd of a release among ``files``, as Debian, Fedora or openSUSE names it; empty without one."""
     names = (
         f"/boot/initrd.img-{release}",
         f"/boot/initramfs-{release}.img",
@@ -278,7 +278,7 @@ def _initrd(release: str, files: set[str]) -> str:
 
 
 def _runs(machine: Machine, image: Image, cmdline: str) -> bool:
-    """Whether a machine runs this kernel with this command line, whichever boot loader started it."""
+    """Return whether a machine runs this kernel with this command line, whichever boot loader started it."""
     if _uname(machine) != (image.release, image.build):
         return False
     return _plain(_cmdline(machine)) == _plain(cmdline)
@@ -329,7 +329,7 @@ def _verify(machine: Machine, image: Image, cmdline: str) -> None:
 
 
 def _began_without_initrd(machine: Machine) -> bool:
-    """Whether the running kernel was booted without an initrd; False if the kernel does not say."""
+    """Return whether the running kernel was booted without an initrd; False if the kernel does not say."""
     try:
         parameters = machine.read_bytes("/sys/kernel/boot_params/data")
     except MachineError:
@@ -350,12 +350,14 @@ def _cmdline(machine: Machine) -> str:
 
 
 def _plain(cmdline: str) -> str:
-    """A command line without the parameters that a boot loader adds."""
+    """Return a command line without the parameters that a boot loader adds."""
     return re.sub(r"(?<!\S)(BOOT_IMAGE|initrd)=\S*\s*", "", cmdline).strip()
 
 
 def _for_another(cmdline: str, more: str) -> str:
-    """The command line for another kernel: that of the present one with ``more``, and ``PANIC`` unless it has one."""
+    """Return the command line for another kernel: that of the present one with ``more``, and ``PANIC`` unless it has
+    one.
+    """
     words = f"{_plain(cmdline)} {more}".strip()
     if re.search(r"(?<!\S)panic=", words):
         return words

@@ -45,7 +45,7 @@ MODES = {
 
 
 def options_of(words: Sequence[str]) -> dict[str, str]:
-    """The options among fio's words, by their first names; a flag is 1."""
+    """Return the options among fio's words, by their first names; a flag is 1."""
     options: dict[str, str] = {}
     for word in words:
         name, equals, value = word.removeprefix("--").partition("=")
@@ -79,7 +79,7 @@ def check_options(options: Mapping[str, str]) -> None:
 
 
 def mirrored(knobs: Mapping[str, str]) -> bool:
-    """Whether these settings spread the load over several members, not only the target."""
+    """Return whether these settings spread the load over several members, not only the target."""
     return NAME in knobs
 
 
@@ -134,7 +134,7 @@ class MirrorPolicy(Transient):
             raise refuse(self.name, value, f"{self.allowed()}; {needed}")
 
     def _spreads_over(self, members: Sequence[Target]) -> bool:
-        """Whether a mirror of these members does the I/O of the target."""
+        """Return whether a mirror of these members does the I/O of the target."""
         if self.target.kind == "directory":
             return True
         if any(member.real_path == self.target.real_path for member in members):

@@ -188,13 +188,13 @@ class MountOptions(Knob):
         return mount
 
     def _wanted(self, value: str) -> dict[str, str]:
-        """The options that the kernel should show: the original ones and those of ``value``, without defaults."""
+        """Return the options that the kernel should show: the original ones and those of ``value``, without defaults."""
         mount = self._original or self._mount()
         return _shown(mount.fstype, (*mount.options, *value.split(",")))
 
 
 def _find(machine: Machine, point: str) -> Mount | None:
-    """The mount at a mount point: of several, the latest hides the others."""
+    """Return the mount at a mount point: of several, the latest hides the others."""
     for mount in reversed(mounts(machine)):
         if mount.point == point:
             return mount
@@ -206,7 +206,7 @@ def _options(fstype: str) -> dict[str, Option]:
 
 
 def _key(fstype: str, word: str) -> str | None:
-    """The name of the settable option that a word sets, or None."""
+    """Return the name of the settable option that a word sets, or None."""
     for key, option in _options(fstype).items():
         if re.fullmatch(option.pattern, word, re.ASCII):
             return key
@@ -225,7 +225,7 @@ def _shown(fstype: str, words: Sequence[str]) -> dict[str, str]:
 
 
 def _holds(present: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    """Whether the options shown are those wanted: ``compress=zstd`` is shown as ``compress=zstd:3``."""
+    """Return whether the options shown are those wanted: ``compress=zstd`` is shown as ``compress=zstd:3``."""
     if present.keys() != wanted.keys():
         return False
     return all(f"{present[key]}:".startswith(f"{wanted[key]}:") for key in wanted)

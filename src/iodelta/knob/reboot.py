@@ -135,7 +135,7 @@ class Grub(_OneShot):
         return self._read_only(place)
 
     def _read_only(self, place: str) -> str:
-        """Why GRUB could not clear next_entry when it boots; empty if it can, or if grub-probe is not installed."""
+        """Return why GRUB could not clear next_entry when it boots; empty if it can, or if grub-probe is not installed."""
         probe = self._program("probe")
         if not probe:
             return ""
@@ -170,7 +170,9 @@ class Grub(_OneShot):
         return _run(self.machine, [self._program("editenv"), "-", *words])
 
     def _program(self, what: str) -> str:
-        """The name of a GRUB program (on Fedora and openSUSE it begins with grub2); empty if it is not installed."""
+        """Return the name of a GRUB program (on Fedora and openSUSE it begins with grub2); empty if it is not
+        installed.
+        """
         for name in (f"grub-{what}", f"grub2-{what}"):
             if _has(self.machine, name):
                 return name
@@ -244,7 +246,7 @@ WAYS: tuple[type[Way], ...] = (Kexec, Grub, SystemdBoot)
 
 
 def ways(machine: Machine) -> tuple[list[Way], list[str]]:
-    """The ways that work on a machine, and why the others do not."""
+    """Return the ways that work on a machine, and why the others do not."""
     open_ways: list[Way] = []
     reasons: list[str] = []
     for kind in WAYS:
@@ -258,7 +260,7 @@ def ways(machine: Machine) -> tuple[list[Way], list[str]]:
 
 
 def _entry_name(menu: re.Match[str]) -> str:
-    """The identifier of an entry, else its title, which is in single, double or no quotes."""
+    """Return the identifier of an entry, else its title, which is in single, double or no quotes."""
     single_quoted, double_quoted, plain, rest = menu.groups()
     identifier = re.search(IDENTIFIER, rest)
     if identifier:
@@ -267,7 +269,7 @@ def _entry_name(menu: re.Match[str]) -> str:
 
 
 def grub_entries(text: str) -> list[tuple[str, str]]:
-    """The name of each entry of a grub.cfg for ``grub-reboot``, and the image that the entry boots; in order."""
+    """Return the name of each entry of a grub.cfg for ``grub-reboot``, and the image that the entry boots; in order."""
     entries: list[tuple[str, str]] = []
     # The menus that are open at a line, outermost first; the name of a block that is not a menu is empty.
     menus: list[str] = []
@@ -287,7 +289,7 @@ def grub_entries(text: str) -> list[tuple[str, str]]:
 
 
 def _snippets(machine: Machine) -> list[tuple[str, str]]:
-    """The same for the files that GRUB's ``blscfg`` reads."""
+    """Return the same for the files that GRUB's ``blscfg`` reads."""
     entries: list[tuple[str, str]] = []
     for path in machine.glob("/boot/loader/entries/*.conf"):
         text = attribute_text(machine, path)
@@ -299,7 +301,7 @@ def _snippets(machine: Machine) -> list[tuple[str, str]]:
 
 
 def _same_image(path: str, image: Image) -> bool:
-    """Whether a boot loader's path is that image; the path may be relative to /boot."""
+    """Return whether a boot loader's path is that image; the path may be relative to /boot."""
     same_name = os.path.basename(path) == os.path.basename(image.image)
     return same_name and image.image.endswith(path)
 
@@ -309,7 +311,7 @@ def _has(machine: Machine, name: str) -> bool:
 
 
 def _run(machine: Machine, words: Sequence[str]) -> str:
-    """What a command printed. Raises KnobError when it fails."""
+    """Return what a command printed. Raises KnobError when it fails."""
     try:
         done = machine.run(words, timeout=120)
     except MachineError as error:

@@ -67,7 +67,7 @@ FAMILIES: tuple[type[Knob], ...] = (
 
 
 def families() -> tuple[type[Knob], ...]:
-    """All families, those of plugins last."""
+    """Return all families, those of plugins last."""
     return (*FAMILIES, *_of_plugins())
 
 
@@ -121,17 +121,17 @@ class Restored(msgspec.Struct, frozen=True):
 
 
 def knob(name: str, machine: Machine, target: Target) -> Knob:
-    """The knob of that name. Raises RequestError with near matches for an unknown one."""
+    """Return the knob of that name. Raises RequestError with near matches for an unknown one."""
     return family(name)(machine, target, name)
 
 
 def order(names: Iterable[str]) -> tuple[str, ...]:
-    """Names in the order in which they must be applied. Raises RequestError for an unknown one."""
+    """Return names in the order in which they must be applied. Raises RequestError for an unknown one."""
     return tuple(sorted(names, key=_rank))
 
 
 def catalogue(machine: Machine, target: Target) -> tuple[KnobInfo, ...]:
-    """What can be set on this machine for this target, and why the rest cannot."""
+    """Return what can be set on this machine for this target, and why the rest cannot."""
     return tuple(
         chain.from_iterable(kind.catalogue(machine, target) for kind in families())
     )
@@ -175,7 +175,7 @@ def turn(
 
 
 def _covered(setting: Knob, name: str, deciding: Iterable[Knob]) -> bool:
-    """Whether another knob already settles the state of this one."""
+    """Return whether another knob already settles the state of this one."""
     others = [other for other in deciding if other is not setting]
     return any(other.covers(other.name, name) for other in others)
 
@@ -214,12 +214,12 @@ def latest_first(records: Iterable[Saved]) -> list[Saved]:
 
 
 def known(name: str) -> bool:
-    """Whether there is a knob of that name."""
+    """Return whether there is a knob of that name."""
     return _class_of(name) is not None
 
 
 def family(name: str) -> type[Knob]:
-    """The class of the knob of that name. Raises RequestError with near matches for an unknown one."""
+    """Return the class of the knob of that name. Raises RequestError with near matches for an unknown one."""
     kind = _class_of(name)
     if kind is None:
         raise _unknown(name)
@@ -237,7 +237,7 @@ def _matching(kinds: Iterable[type[Knob]], name: str) -> type[Knob] | None:
 
 
 def _unknown(name: str) -> RequestError:
-    """The error for an unknown name, with the names that are spelled like it."""
+    """Return the error for an unknown name, with the names that are spelled like it."""
     names = list(chain.from_iterable(kind.names for kind in families()))
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     remedy = f"did you mean {', '.join(near or names)}?"
@@ -252,7 +252,7 @@ def _rank(name: str) -> int:
 
 
 def _restore_rank(record: Saved) -> int:
-    """The place of its knob in the order of restoring; a knob that this version does not know comes last."""
+    """Return the place of its knob in the order of restoring; a knob that this version does not know comes last."""
     if known(record.knob):
         return _rank(record.knob)
     return len(families())

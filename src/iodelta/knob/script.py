@@ -18,7 +18,7 @@ boot=$(cat /proc/sys/kernel/random/boot_id)
 
 
 def restore_script(records: Sequence[Saved]) -> str:
-    """The script for all ``records``, in the order of ``restore_all``. It skips what a reboot has undone."""
+    """Return the script for all ``records``, in the order of ``restore_all``. It skips what a reboot has undone."""
     lines: list[str] = []
     for record in latest_first(records):
         lines.append(f"# {record.knob}".replace("\n", " "))

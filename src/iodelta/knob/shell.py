@@ -67,17 +67,17 @@ class NoScript(msgspec.Struct, frozen=True):
 
 
 def in_queues(file: str) -> Output:
-    """A file below ``queue/`` of every request queue below the target."""
+    """Return a file below ``queue/`` of every request queue below the target."""
     return Output(("in_queues", file))
 
 
 def in_disks(file: str) -> Output:
-    """A file of every whole disk below the target."""
+    """Return a file of every whole disk below the target."""
     return Output(("in_disks", file))
 
 
 def line_text(line: Line) -> str:
-    """A line of a script. Raises RequestError for data that no line can hold."""
+    """Return a line of a script. Raises RequestError for data that no line can hold."""
     return " ".join(map(_text, line))
 
 

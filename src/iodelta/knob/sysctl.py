@@ -99,7 +99,7 @@ class Sysctl(FileKnob):
 
 
 def _other_spellings(name: str) -> tuple[str, ...]:
-    """The other files of the same setting, which a write to this one changes."""
+    """Return the other files of the same setting, which a write to this one changes."""
     path = _relative(name)
     for spellings in EITHER:
         if path in spellings:
@@ -108,7 +108,8 @@ def _other_spellings(name: str) -> tuple[str, ...]:
 
 
 def _relative(name: str) -> str:
-    """The path below /proc/sys. As in sysctl(8) dots separate and a slash stands for a dot, unless a slash comes first.
+    """Return the path below /proc/sys. As in sysctl(8) dots separate and a slash stands for a dot, unless a slash
+    comes first.
 
     Raises RequestError.
     """

@@ -83,7 +83,7 @@ def _outside(name: str) -> RequestError:
 
 
 def _resolved(machine: Machine, name: str) -> str:
-    """The real path of the file. Raises RequestError for one outside, also if only a link leads there."""
+    """Return the real path of the file. Raises RequestError for one outside, also if only a link leads there."""
     path = name.removeprefix("sysfs:")
     if not is_setting(path):
         raise _outside(name)

@@ -42,7 +42,7 @@ class Lost(msgspec.Struct, frozen=True):
 
     @property
     def consequence(self) -> str:
-        """What follows from the loss, and what to do."""
+        """Return what follows from the loss, and what to do."""
         return "; ".join(filter(None, ("its block no longer counts", self.remedy)))
 
 
@@ -152,12 +152,12 @@ class Account:
 
     @property
     def begun(self) -> bool:
-        """Whether anything was done for this folder that is worth keeping."""
+        """Return whether anything was done for this folder that is worth keeping."""
         return bool(self.sessions or self.steps)
 
     @property
     def over(self) -> bool:
-        """Whether the experiment came to its end: only an extension would go on."""
+        """Return whether the experiment came to its end: only an extension would go on."""
         return self.state in OVER
 
     def trial_seconds(self, planned: float) -> float:
@@ -171,7 +171,7 @@ class Account:
         self.lost[trial] = Lost(reason, remedy)
 
     def problem(self, trial: int) -> str:
-        """What spoilt a trial; empty when nothing did, or when it never finished."""
+        """Return what spoilt a trial; empty when nothing did, or when it never finished."""
         reason = self.failed.get(trial) or (
             self.lost[trial].reason if trial in self.lost else ""
         )
@@ -180,11 +180,11 @@ class Account:
         )
 
     def is_usable(self, trial: int) -> bool:
-        """Whether a trial finished without a problem."""
+        """Return whether a trial finished without a problem."""
         return trial in self.finished and not self.problem(trial)
 
     def usable(self) -> dict[int, Started]:
-        """The identities of the finished trials without a problem."""
+        """Return the identities of the finished trials without a problem."""
         return {
             number: self.started[number]
             for number in self.finished
@@ -192,11 +192,11 @@ class Account:
         }
 
     def attempts(self, cell: str, block: int) -> dict[int, list[Started]]:
-        """The trials begun for a block, by attempt."""
+        """Return the trials begun for a block, by attempt."""
         return self._attempts.get((cell, block), {})
 
     def is_complete(self, cell: str, block: int, variants: Collection[str]) -> bool:
-        """Whether a block has counted trials."""
+        """Return whether a block has counted trials."""
         return bool(self._counted(self.attempts(cell, block), variants))
 
     def complete(self, variants: Collection[str]) -> list[tuple[str, int]]:
@@ -204,7 +204,7 @@ class Account:
         return [place for place in self._attempts if self.is_complete(*place, variants)]
 
     def counted(self, variants: Iterable[str]) -> dict[int, Started]:
-        """The trials that count: of each block the first attempt in which every trial is usable.
+        """Return the trials that count: of each block the first attempt in which every trial is usable.
 
         A block is repeated only because one of its trials has no result: spoilt, cut short, lost or unreadable. Where
         an older run repeated a block for noise, its first attempt counts: the variant itself may have caused the noise.
@@ -216,7 +216,7 @@ class Account:
         }
 
     def judged(self, variants: Iterable[str]) -> dict[int, Started]:
-        """The trials that count, and the conditioning trials of their superblocks."""
+        """Return the trials that count, and the conditioning trials of their superblocks."""
         wanted = tuple(variants)
         counted: list[Started] = []
         for attempts in self._attempts.values():
@@ -225,7 +225,7 @@ class Account:
         return {started.trial: started for started in counted}
 
     def findings(self) -> tuple[Finding, ...]:
-        """What a reader must know of the journal: trials that are lost, variants that were left out."""
+        """Return what a reader must know of the journal: trials that are lost, variants that were left out."""
         lost = [
             Finding(
                 "folder.lost", "hard", f"trial {number}", loss.reason, loss.consequence
@@ -247,7 +247,7 @@ class Account:
     def _counted(
         self, attempts: dict[int, list[Started]], variants: Collection[str]
     ) -> list[Started]:
-        """The usable trials of a block's first whole attempt, the conditioning ones included."""
+        """Return the usable trials of a block's first whole attempt, the conditioning ones included."""
         names = {name for name in variants if name not in self.left_out}
         for _, begun in sorted(attempts.items()):
             usable = [
@@ -270,7 +270,7 @@ class Account:
 def _conditioned_alike(
     begun: Iterable[Started], usable: Sequence[Started], variants: Iterable[str]
 ) -> bool:
-    """Whether each variant was conditioned by as many trials; ``usable`` are the conditioning trials that count.
+    """Return whether each variant was conditioned by as many trials; ``usable`` are the conditioning trials that count.
 
     Assumption: only then are variants comparable. A block that lost all of its conditioning trials is not whole.
     """

@@ -50,7 +50,7 @@ class Aftermath(msgspec.Struct, frozen=True):
 def forbidden(
     machine: Machine, experiment: Experiment, survey: Survey, destroy: Sequence[str]
 ) -> str:
-    """Why the target must not be written to for this; empty where it may be, as for what iodelta made itself."""
+    """Return why the target must not be written to for this; empty where it may be, as for what iodelta made itself."""
     if experiment.of_command:
         return "the workload is a command, and iodelta does not know how to make it write more"
     if experiment.cells[0].option(TOOL):
@@ -65,8 +65,8 @@ def forbidden(
 def aftermath_experiment(
     experiment: Experiment, budget: float, size: int | None
 ) -> Experiment:
-    """The first cell's workload twice and a writer, in plain blocks: the question is what one trial leaves to the
-    next."""
+    """Return the first cell's workload twice and a writer, in plain blocks: the question is what one trial leaves to
+    the next."""
     cell, variant = experiment.cells[0], experiment.variants[0]
     more = dict(variant.options) | dict(writer(cell, variant, size))
     return msgspec.structs.replace(
@@ -86,8 +86,8 @@ def aftermath_experiment(
 
 
 def writer(cell: Cell, variant: Variant, size: int | None) -> tuple[Option, ...]:
-    """The options by which a trial of this workload writes, and writes more than the workload: larger requests, as
-    fast as they go. ``size`` is that of the target in bytes, where it is known."""
+    """Return the options by which a trial of this workload writes, and writes more than the workload: larger requests,
+    as fast as they go. ``size`` is that of the target in bytes, where it is known."""
     given = dict((*cell.options, *variant.options))
     name = "readwrite" if "readwrite" in given else "rw"
     scattered = (given.get(name) or "read").startswith("rand")
@@ -112,7 +112,7 @@ def _bytes(text: str | None) -> int:
 def aftermath_of(
     trials: Sequence[Trial], metrics: Sequence[Metric]
 ) -> tuple[Aftermath, ...]:
-    """The carry-over by each metric that has enough blocks, from the trials of such an experiment."""
+    """Return the carry-over by each metric that has enough blocks, from the trials of such an experiment."""
     carried = []
     workload_trials = [trial for trial in trials if trial.variant != WRITER]
     before = (
@@ -147,7 +147,7 @@ def aftermath_of(
 
 
 def _after_writes(counts: Counts) -> tuple[float, ...]:
-    """The exposures to the writer, less a third of the exposures to all trials."""
+    """Return the exposures to the writer, less a third of the exposures to all trials."""
     # A third of all trials are the writer's, so all exposures grow over the first trials as their history does: less
     # that third, the growth does not pass for a trend.
     none = (0.0,) * len(MEMORIES)

@@ -70,7 +70,7 @@ class Requests:
         seed: int = 1,
         launcher: tuple[str, ...] = (),
     ) -> FioRequest:
-        """The request for one trial; a variant's own fio options replace the cell's."""
+        """Return the request for one trial; a variant's own fio options replace the cell's."""
         if cell.command is not None:
             return request_of(
                 *(self.experiment, self.target, cell, cell.command, variant),
@@ -108,8 +108,8 @@ class Requests:
 def background_words(
     condition: Condition, target: Target, files: str = ""
 ) -> tuple[str, ...]:
-    """The command of a condition's background load on ``target``; empty without a load. ``files`` is the pattern for
-    file names if the target is a directory. Raises RequestError."""
+    """Return the command of a condition's background load on ``target``; empty without a load. ``files`` is the
+    pattern for file names if the target is a directory. Raises RequestError."""
     if condition.background_fio:
         return background_fio(
             condition.background_fio,
@@ -129,7 +129,7 @@ def background_words(
 
 
 def problem_of(trial: Trial) -> str:
-    """Why a trial cannot be used; empty when it can."""
+    """Return why a trial cannot be used; empty when it can."""
     hard = [finding for finding in trial.findings if finding.severity == "hard"]
     return "; ".join(f"{finding.explanation} ({finding.rule})" for finding in hard)
 
@@ -137,7 +137,7 @@ def problem_of(trial: Trial) -> str:
 def lone_device(
     cell: Cell, variant: Variant, condition: Condition, target: Target
 ) -> str | None:
-    """The device whose I/O during a trial should be fio's alone; None where others do I/O, too.
+    """Return the device whose I/O during a trial should be fio's alone; None where others do I/O, too.
 
     None for buffered I/O, a background load, a mirror and several devices; for writes to a filesystem, which adds its
     own; and for ``t/io_uring``, which also reads in seconds that it does not count.
@@ -248,7 +248,9 @@ class Bench:
             raise self._vanished()
 
     def _attachments(self) -> tuple[str, ...]:
-        """What distinguishes a disk or a file from one that takes its place: cheap enough to read before each trial."""
+        """Return what distinguishes a disk or a file from one that takes its place: cheap enough to read before each
+        trial.
+        """
         if self.target.kind == "block":
             return tuple(attachment(self._machine, disk) for disk in self.target.disks)
         stat = status(self._machine, self.target.real_path)
@@ -264,7 +266,7 @@ class Bench:
         )
 
     def background(self, condition: Condition) -> BackgroundLoad:
-        """The condition's background load, to be entered. Raises RequestError for a placeholder it cannot fill."""
+        """Return the condition's background load, to be entered. Raises RequestError for a placeholder it cannot fill."""
         files = self._plan.experiment.target.files
         opened = msgspec.structs.replace(
             self.target, real_path=self._requests.opened or self.target.real_path
@@ -406,7 +408,7 @@ class Bench:
     def _counted(
         self, cell: Cell, load: Load, result: FioResult
     ) -> tuple[dict[str, float], dict[str, float]]:
-        """The counters' changes during the load, and those since fio began to count.
+        """Return the counters' changes during the load, and those since fio began to count.
 
         ``t/io_uring`` does not say when it counts. Its counters are those of the seconds that it probably counted; the
         whole run's are kept as ``whole.NAME``, and the second mapping is empty."""
@@ -465,7 +467,7 @@ class Bench:
     def _account_of(
         self, background: BackgroundLoad | None, done: FioRun, result: FioResult
     ) -> tuple[Background | None, tuple[Finding, ...]]:
-        """What the background load did during a run, and the findings about it."""
+        """Return what the background load did during a run, and the findings about it."""
         if background is None:
             return None, ()
         window = result.window or (

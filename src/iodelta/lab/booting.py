@@ -38,8 +38,8 @@ def refusal(
     *,
     commands: bool = False,
 ) -> RefusedError | None:
-    """The refusal that ``ready`` would raise for writes; None where it would not, as for a guest, whose disks end with
-    it. ``commands``: those of the experiment may run.
+    """Return the refusal that ``ready`` would raise for writes; None where it would not, as for a guest, whose disks
+    end with it. ``commands``: those of the experiment may run.
 
     Raises RequestError for a ``--destroy`` that names nothing.
     """
@@ -66,7 +66,7 @@ def _refuse(
 
 
 def boots_of(machine: Machine) -> type[Boots]:
-    """The boots that a machine has. Raises RequestError for one that has none."""
+    """Return the boots that a machine has. Raises RequestError for one that has none."""
     if isinstance(machine, VmMachine):
         return Guests
     _host(machine)

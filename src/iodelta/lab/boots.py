@@ -42,7 +42,7 @@ RATE = re.compile(r"run\.\d+\.iops")
 
 
 def within_boot(experiment: Experiment) -> Experiment:
-    """The experiment as it is within one boot: without the settings that need a boot."""
+    """Return the experiment as it is within one boot: without the settings that need a boot."""
 
     def rest(knobs: Mapping[str, str]) -> dict[str, str]:
         return {name: value for name, value in knobs.items() if not of_boot(name)}
@@ -61,7 +61,7 @@ def within_boot(experiment: Experiment) -> Experiment:
 
 
 def of_variant(experiment: Experiment, variant: Variant) -> Experiment:
-    """The experiment with one variant only, the one that is booted."""
+    """Return the experiment with one variant only, the one that is booted."""
     return msgspec.structs.replace(
         experiment, variants=(experiment.variant(variant.name),)
     )
@@ -70,7 +70,7 @@ def of_variant(experiment: Experiment, variant: Variant) -> Experiment:
 def settings_of(
     experiment: Experiment, variant: Variant, condition: str = ""
 ) -> dict[str, str]:
-    """The settings of a variant's boot; its own replace those of the condition."""
+    """Return the settings of a variant's boot; its own replace those of the condition."""
     shared = next(
         (one.knobs for one in experiment.conditions if one.name == condition), {}
     )
@@ -82,7 +82,7 @@ def settings_of(
 
 
 def _means(boots: Sequence[Sequence[float]]) -> list[float]:
-    """The mean of each boot that has runs."""
+    """Return the mean of each boot that has runs."""
     return [statistics.fmean(runs) for runs in boots if runs]
 
 
@@ -200,7 +200,7 @@ class Boots(ABC):
         stop: Callable[[], bool],
         on_tick: Callable[[float], None],
     ) -> Trial | None:
-        """One trial; None when ``stop`` ended it. Raises KnobError, RefusedError, MeasureError."""
+        """Return one trial; None when ``stop`` ended it. Raises KnobError, RefusedError, MeasureError."""
         if stop():
             return None
         condition = self._experiment.condition(cell.condition)
@@ -237,5 +237,5 @@ class Boots(ABC):
             return self.lost(identity, error)
 
     def lost(self, identity: Started, error: LostError) -> Trial:
-        """The trial of a boot that was lost. The loss of a host ends the run: raises LostError."""
+        """Return the trial of a boot that was lost. The loss of a host ends the run: raises LostError."""
         raise error

@@ -129,7 +129,7 @@ def shares(
 
 
 def key_of(machine: Machine, target: Target, cell: Cell, variant: Variant) -> str:
-    """One digest of machine, disk and what fio does there under the baseline: what a calibration holds for."""
+    """Return one digest of machine, disk and what fio does there under the baseline: what a calibration holds for."""
     identity = machine.run(["cat", "/etc/machine-id"]).text.strip()
     disks = ",".join(target.disks)
     options = msgspec.json.encode(
@@ -255,7 +255,7 @@ def stalls_in(trials: Sequence[Trial], metric: Metric) -> tuple[int, int]:
 
 
 def injections_in(judgement: Judgement) -> tuple[Injection, ...]:
-    """The verdict on each known slow-down, by the first metric (the rate)."""
+    """Return the verdict on each known slow-down, by the first metric (the rate)."""
     injections = []
     for change in INJECTED:
         verdicts = [
@@ -269,7 +269,9 @@ def injections_in(judgement: Judgement) -> tuple[Injection, ...]:
 
 
 def doubt(calibrations: Sequence[Calibration], level: float) -> Finding | None:
-    """Why changes are only suspected: A/A comparisons here were called a change more often than ``level`` explains."""
+    """Return why changes are only suspected: A/A comparisons here were called a change more often than ``level``
+    explains.
+    """
     for calibration in calibrations:
         if alarms_beyond(calibration.alarms, calibration.comparisons, level):
             text = (
@@ -289,7 +291,7 @@ def doubt(calibrations: Sequence[Calibration], level: float) -> Finding | None:
 
 
 def merged(old: Calibration | None, new: Calibration) -> Calibration:
-    """The latest noise, with the A/A comparisons of both."""
+    """Return the latest noise, with the A/A comparisons of both."""
     if old is None:
         return new
     return msgspec.structs.replace(
@@ -306,7 +308,7 @@ def merged(old: Calibration | None, new: Calibration) -> Calibration:
 
 
 def stored() -> Mapping[str, Calibration]:
-    """All calibrations of this machine, by key; none where there is no file or it cannot be read."""
+    """Return all calibrations of this machine, by key; none where there is no file or it cannot be read."""
     try:
         return from_json(
             (state_directory() / CALIBRATION).read_bytes(), dict[str, Calibration]
@@ -318,7 +320,7 @@ def stored() -> Mapping[str, Calibration]:
 def calibrations_for(
     machine: Machine, target: Target, experiment: Experiment
 ) -> tuple[Calibration, ...]:
-    """What is known of an experiment's cells on this machine and disk: copied into its folder when it begins."""
+    """Return what is known of an experiment's cells on this machine and disk: copied into its folder when it begins."""
     known = stored()
     baseline = experiment.variant(experiment.baseline)
     keys = (
@@ -355,7 +357,7 @@ def calibration_of(
     injections: tuple[Injection, ...] = (),
     aftermath: tuple[Aftermath, ...] = (),
 ) -> Calibration:
-    """The calibration that an A/A experiment gives."""
+    """Return the calibration that an A/A experiment gives."""
     comparisons, alarms, raised = alarms_in(judgement)
     seen, stalled = stalls_in(trials, judgement.rules.metrics[0])
     return Calibration(

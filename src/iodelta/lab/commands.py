@@ -32,7 +32,7 @@ def request_of(
     workdir: str,
     python: str,
 ) -> FioRequest:
-    """The request of a command for one trial: its words with every name in braces replaced."""
+    """Return the request of a command for one trial: its words with every name in braces replaced."""
     values = command.values_of(
         cell, variant, target=target.real_path, trial=experiment.design.trial, seed=seed
     )
@@ -60,7 +60,7 @@ def request_of(
 
 
 def kept_of(run: FioRun, result: FioResult) -> dict[str, Any]:
-    """What the record of a trial keeps of the result of a command; nothing of fio's, which is read again."""
+    """Return what the record of a trial keeps of the result of a command; nothing of fio's, which is read again."""
     if run.request.tool != "command":
         return {}
     usage = (
@@ -99,7 +99,7 @@ class OnlyReads:
         ).text.strip()
 
     def findings(self, counted: Mapping[str, float]) -> tuple[Finding, ...]:
-        """What became of the target since the look; ``counted`` is of the same time."""
+        """Return what became of the target since the look; ``counted`` is of the same time."""
         text = (
             ""
             if self._state() == self._before
@@ -132,12 +132,14 @@ def check_reads(findings: Iterable[Finding]) -> None:
 
 
 def makes_scratch(experiment: Experiment) -> bool:
-    """Whether iodelta makes the file that commands are given."""
+    """Return whether iodelta makes the file that commands are given."""
     return uses_target(experiment) and not experiment.target.path
 
 
 def needs_fio(experiment: Experiment) -> bool:
-    """Whether the experiment needs fio: with commands, only for a scratch file, a background load or a preparation."""
+    """Return whether the experiment needs fio: with commands, only for a scratch file, a background load or a
+    preparation.
+    """
     loads = any(condition.background_fio for condition in experiment.conditions)
     return (
         not experiment.of_command
@@ -148,7 +150,7 @@ def needs_fio(experiment: Experiment) -> bool:
 
 
 def set_up(machine: Machine, plan: Plan, target: Target, workdir: str) -> str:
-    """What commands need before the first trial: their supervisor, and their own ``setup``, each command once.
+    """Return what commands need before the first trial: their supervisor, and their own ``setup``, each command once.
 
     Returns the Python that runs the supervisor there. Raises MeasureError, SetupError.
     """

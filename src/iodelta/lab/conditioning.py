@@ -68,7 +68,7 @@ class Round(msgspec.Struct, frozen=True):
 
 
 def parts_of_fill(size: int, fill: float) -> tuple[Step, ...]:
-    """The parts in which ``size`` bytes are written ``fill`` times, in order; each pass begins anew."""
+    """Return the parts in which ``size`` bytes are written ``fill`` times, in order; each pass begins anew."""
     blocks = size // FILL_BLOCK
     each = max(SEGMENT // FILL_BLOCK, math.ceil(blocks / SEGMENTS))
     steps = []
@@ -82,7 +82,7 @@ def parts_of_fill(size: int, fill: float) -> tuple[Step, ...]:
 
 
 def next_step(prepare: Prepare, size: int, done: Sequence[Kind]) -> Step:
-    """What follows the steps that are done; after all others a round."""
+    """Return what follows the steps that are done; after all others a round."""
     counts = Counter(done)
     if prepare.purge != "none" and not counts["purge"]:
         return Step("purge")
@@ -91,7 +91,7 @@ def next_step(prepare: Prepare, size: int, done: Sequence[Kind]) -> Step:
 
 
 def unbroken(rounds: Sequence[Round]) -> Sequence[Round]:
-    """The last rounds between which the disk did not rest."""
+    """Return the last rounds between which the disk did not rest."""
     start = 0
     for at, (before, after) in enumerate(pairwise(rounds), 1):
         if after.started - (before.started + before.seconds) > REST:
@@ -105,7 +105,7 @@ def least_written(prepare: Prepare, size: int) -> float:
 
 
 def window_of(rounds: Sequence[Round]) -> Window | None:
-    """The last five rounds, unless the disk rested between them. Places are those among all ``rounds``."""
+    """Return the last five rounds, unless the disk rested between them. Places are those among all ``rounds``."""
     recent = unbroken(rounds)
     window = last_window([measured.iops for measured in recent])
     if not window:
@@ -118,7 +118,7 @@ def window_of(rounds: Sequence[Round]) -> Window | None:
 def state_of(
     prepare: Prepare, size: int, rounds: Sequence[Round], given_up: int = 0
 ) -> State:
-    """Whether the disk is steady after these rounds; ``given_up`` of them were made when it was given up before."""
+    """Return whether the disk is steady after these rounds; ``given_up`` of them were made when it was given up before."""
     window = window_of(rounds)
     # Only bytes written before the window count: five rounds may themselves use up the spare area, all of them as fast
     # as on a new disk.

@@ -57,7 +57,7 @@ class DiskSurvey(msgspec.Struct, frozen=True):
 
 
 def make_plan(question: DiskQuestion) -> DiskPlan:
-    """The plan of a preparation."""
+    """Return the plan of a preparation."""
     return DiskPlan(question, f"{random.SystemRandom().getrandbits(64):016x}")
 
 
@@ -89,7 +89,7 @@ def look(machine: Machine, question: DiskQuestion) -> DiskSurvey:
 def refusal(
     machine: Machine, survey: DiskSurvey, control: Control
 ) -> RefusedError | None:
-    """What the guard says of the disk; None where it may be written. Raises RequestError."""
+    """Return what the guard says of the disk; None where it may be written. Raises RequestError."""
     try:
         with workdir(machine) as place:
             check_write(machine, survey.target, control.destroy, place=place).close()
@@ -112,7 +112,7 @@ def start(
 
 
 def read_plan(folder: Folder) -> DiskPlan:
-    """The plan of a folder, unchanged since it was made. Raises MeasureError."""
+    """Return the plan of a folder, unchanged since it was made. Raises MeasureError."""
     return folder.read_plan(DiskPlan)
 
 

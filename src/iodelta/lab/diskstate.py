@@ -63,7 +63,7 @@ class Known(msgspec.Struct, frozen=True):
 
 
 def known(machine: Machine, target: Target) -> Known:
-    """What is known of the disk that ``target`` is. Reads only."""
+    """Return what is known of the disk that ``target`` is. Reads only."""
     disk = sysfs_name(target.disk or target.device or "")
     rotational = attribute(machine, f"/sys/class/block/{disk}/queue/rotational") == "1"
     for path in machine.glob(f"{literal(_directory(machine))}/*.json"):
@@ -74,14 +74,14 @@ def known(machine: Machine, target: Target) -> Known:
 
 
 def state_known(machine: Machine, target: Target) -> Known | None:
-    """What is known of a disk that is to be written to; None for files, and for disks that end with their guest."""
+    """Return what is known of a disk that is to be written to; None for files, and for disks that end with their guest."""
     if target.kind == "block" and not throw_away(machine):
         return known(machine, target)
     return None
 
 
 def findings(disk: Known | None, path: str) -> Iterator[Finding]:
-    """What a reader must know of the state of a disk that is written to."""
+    """Yield what a reader must know of the state of a disk that is written to."""
     if disk is None:
         return
     remedy = f"`iodelta prepare {path} --destroy {path}` brings it to a known state, or [prepare] in the experiment file"
@@ -112,7 +112,7 @@ def findings(disk: Known | None, path: str) -> Iterator[Finding]:
 def written_since(
     disk: Known | None, *, target: Target, counters: Mapping[str, float]
 ) -> dict[str, float]:
-    """A trial's counter of the bytes written between the preparation of its disk and the trial.
+    """Return a trial's counter of the bytes written between the preparation of its disk and the trial.
 
     ``counters`` are those of a snapshot before the trial. Empty where either is not known.
     """

@@ -156,7 +156,7 @@ class Folder:
     def begin(
         cls, path: Path, text: str, plan: Any, beside: Mapping[str, bytes] = NOTHING
     ) -> Folder:
-        """A new folder with question and plan on disk before the first trial. Raises RequestError, MeasureError.
+        """Return a new folder with question and plan on disk before the first trial. Raises RequestError, MeasureError.
 
         ``beside`` are further files of it, by name.
         """
@@ -173,7 +173,7 @@ class Folder:
 
     @classmethod
     def open(cls, path: Path) -> Folder:
-        """An existing folder. Raises RequestError when ``path`` is not one."""
+        """Return an existing folder. Raises RequestError when ``path`` is not one."""
         if not has_member(path, EXPERIMENT):
             raise RequestError(
                 "not an experiment folder: it has no experiment.toml",
@@ -206,11 +206,11 @@ class Folder:
             self._unsealed[name] = file_seal(data)
 
     def has(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether there is such a file."""
         return has_member(self.path, name)
 
     def read(self, name: str) -> bytes:
-        """A file's bytes, as they were sealed if they were. Raises MeasureError."""
+        """Return a file's bytes, as they were sealed if they were. Raises MeasureError."""
         data = self._bytes(name)
         why = altered(name, data, self.seal)
         if why:
@@ -243,7 +243,7 @@ class Folder:
             ) from error
 
     def read_plan(self, kind: type[_T]) -> _T:
-        """The plan, with the experiment unchanged since it was fixed. Raises MeasureError."""
+        """Return the plan, with the experiment unchanged since it was fixed. Raises MeasureError."""
         planned = next(
             (event for event in reversed(self.events()) if isinstance(event, Planned)),
             None,
@@ -321,11 +321,11 @@ class Folder:
             ) from error
 
     def has_raw(self, trial: int | str, kind: str) -> bool:
-        """Whether raw bytes of that kind were kept of a trial."""
+        """Return whether raw bytes of that kind were kept of a trial."""
         return self.has(_raw_name(trial, kind))
 
     def raw_names(self) -> list[str]:
-        """Names of the raw files, ``raw/`` included."""
+        """Return names of the raw files, ``raw/`` included."""
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             return [f"{RAW}/{name}" for name in os.listdir(self.path / RAW)]
         return []
@@ -346,19 +346,19 @@ class Folder:
         self._unsealed = {}
 
     def events(self) -> list[Event]:
-        """Every whole line of the journal, in order, up to the first that is not what was written there.
+        """Return every whole line of the journal, in order, up to the first that is not what was written there.
 
         Raises MeasureError naming a damaged line.
         """
         return self._journal.events()
 
     def events_now(self) -> list[Event]:
-        """The events as they are now; ``seal`` stays that of the last ``events``. Raises MeasureError."""
+        """Return the events as they are now; ``seal`` stays that of the last ``events``. Raises MeasureError."""
         return self._journal.events_now()
 
     @property
     def seal(self) -> Seal:
-        """What the journal vouches for, as of the last time that its events were read. Raises MeasureError."""
+        """Return what the journal vouches for, as of the last time that its events were read. Raises MeasureError."""
         return self._journal.seal
 
     def _journal_bytes(self) -> bytes:
@@ -374,7 +374,7 @@ class Folder:
         self._journal.check()
 
     def chain_at(self, lines: int) -> str:
-        """The chain of the journal's line of that number. Raises MeasureError."""
+        """Return the chain of the journal's line of that number. Raises MeasureError."""
         return self._journal.chain_at(lines)
 
     def altered(self) -> dict[str, str]:
@@ -441,7 +441,9 @@ class _Clock(msgspec.Struct, frozen=True):
 
 
 def kind_of(folder: Folder) -> type[Folder]:
-    """The class of folder that its plan makes it; that with trials where no plan can be read, which then says so."""
+    """Return the class of folder that its plan makes it; that with trials where no plan can be read, which then says
+    so.
+    """
     try:
         clock = (
             from_json(folder._bytes(PLAN), _Clock).clock if folder.has(PLAN) else WALL

@@ -128,7 +128,7 @@ def check_commands(experiment: Experiment, allowed: bool) -> None:
 
 
 def held_by(machine: Machine, target: Target) -> str:
-    """What a write to ``target`` would destroy, for the plan; empty for a directory and for what iodelta made."""
+    """Return what a write to ``target`` would destroy, for the plan; empty for a directory and for what iodelta made."""
     if target.kind == "directory" or made(machine, target):
         return ""
     try:
@@ -183,7 +183,7 @@ def _opened(
     env: Mapping[str, str],
     stack: contextlib.ExitStack,
 ) -> str:
-    """The path by which the target is written, of the very object that was looked up. Raises RefusedError."""
+    """Return the path by which the target is written, of the very object that was looked up. Raises RefusedError."""
     if throw_away(machine):
         return target.real_path
     way = way_to(machine, target.path)
@@ -278,7 +278,7 @@ def _no_scratch(path: str, why: str) -> MachineError:
 
 
 def is_scratch(machine: Machine, directory: str) -> bool:
-    """Whether iodelta made and marked this directory, as the user that we are on that machine.
+    """Return whether iodelta made and marked this directory, as the user that we are on that machine.
 
     Anybody can write the text of the mark, so directory and mark must be ours and not links.
     """
@@ -380,7 +380,7 @@ def _file_reasons(
 
 
 def read_only(machine: Machine, target: Target) -> tuple[Reason, ...]:
-    """What cannot be written at all, found out without opening it."""
+    """Return what cannot be written at all, found out without opening it."""
     if target.kind == "block":
         name = target.device or ""
         for device in (name, *below(machine, name)):
@@ -416,8 +416,8 @@ def _is_empty(machine: Machine, directory: str) -> bool:
 def _space_reasons(
     machine: Machine, target: Target, stat: Stat, size: int | None
 ) -> tuple[Reason, ...]:
-    """A reason when space is short: fio would stop with ENOSPC in the middle of a trial, and so would every other
-    program that writes to that filesystem."""
+    """Return a reason when space is short: fio would stop with ENOSPC in the middle of a trial, and so would every
+    other program that writes to that filesystem."""
     done = machine.run(["stat", "-f", "-c", "%a %S", "--", target.real_path])
     if done.returncode != 0 or size is None:
         return ()
@@ -525,7 +525,7 @@ def _hold(machine: Machine, target: Target, stack: contextlib.ExitStack) -> bool
 
 
 def _named(machine: Machine, target: Target, destroy: Sequence[str]) -> bool:
-    """Whether ``--destroy`` names this very device or file, by whatever path."""
+    """Return whether ``--destroy`` names this very device or file, by whatever path."""
     wanted = target.devno if target.kind == "block" else target.real_path
     named = False
     for path in destroy:

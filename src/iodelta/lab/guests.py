@@ -57,7 +57,7 @@ def check_here(spec: Spec, experiment: Experiment) -> None:
 
 
 def _survey(guest: VmMachine, experiment: Experiment, variant: Variant) -> Survey:
-    """What a variant's own guest offers it."""
+    """Return what a variant's own guest offers it."""
     with guest.together("survey"):
         return survey(guest, of_variant(within_boot(experiment), variant))
 
@@ -124,7 +124,7 @@ class Guests(Boots):
         """A guest's target is made with it."""
 
     def lost(self, identity: Started, error: LostError) -> Trial:
-        """A guest that panics, hangs or floods its console is a spoilt trial that keeps its last lines."""
+        """Return a guest that panics, hangs or floods its console is a spoilt trial that keeps its last lines."""
         # Its console's last lines, each behind a bar.
         lines = " ".join(error.what.split())
         finding = Finding("vm.guest", "hard", error.place, lines, error.remedy)

@@ -58,7 +58,7 @@ class Instruments(msgspec.Struct, frozen=True):
 
 
 def _missing(machine: Machine, wanted: Sequence[str]) -> dict[str, str]:
-    """The instruments that cannot be used here, with the reason."""
+    """Return the instruments that cannot be used here, with the reason."""
     reasons = {"perf": profile.missing, "block": stages.missing}
     why = {name: reasons[name](machine) for name in wanted}
     return {name: reason for name, reason in why.items() if reason}
@@ -145,7 +145,7 @@ class _Look:
 
 
 def _ios(done: FioRun) -> int:
-    """All I/Os of a run. Raises MachineError when there were none."""
+    """Return all I/Os of a run. Raises MachineError when there were none."""
     result = read_run(done)
     total = sum(direction.ios for direction in result.directions)
     if not total:
@@ -199,7 +199,7 @@ def _done(machine: Machine, *words: str) -> None:
 
 
 def seen(folder: Folder) -> Instruments | None:
-    """What instruments saw in this folder's experiment; None when nothing was asked for, or not yet."""
+    """Return what instruments saw in this folder's experiment; None when nothing was asked for, or not yet."""
     if not folder.has(FILE):
         return None
     return folder.read_struct(FILE, Instruments)

@@ -34,14 +34,14 @@ class Sealed(msgspec.Struct, frozen=True):
 
 
 def sealed(folder: Folder) -> Sealed | None:
-    """The seal of a folder; None for one that is not sealed."""
+    """Return the seal of a folder; None for one that is not sealed."""
     if not folder.seal.sealed:
         return None
     return Sealed(folder.seal.lines, folder.seal.digest)
 
 
 def integrity(folder: Folder, state: Account) -> list[Finding]:
-    """Whether the folder is what was measured, once its trials were read: hard findings first.
+    """Return whether the folder is what was measured, once its trials were read: hard findings first.
 
     Raises MeasureError for a file that is no trial's.
     """
@@ -66,7 +66,9 @@ def check_uncut(folder: Folder) -> None:
 
 
 def _sealing(folder: Folder, state: Account) -> tuple[Finding, ...]:
-    """What the seal says: hard where a line or a file is not what was written; files that ``state`` has lost apart."""
+    """Return what the seal says: hard where a line or a file is not what was written; files that ``state`` has lost
+    apart.
+    """
     seal = folder.seal
     if not seal.sealed:
         text = "this folder is not sealed, so later changes cannot be detected"
@@ -176,7 +178,7 @@ class _Verdict(msgspec.Struct, frozen=True):
 
 
 def _shortened(folder: Folder) -> list[Finding]:
-    """Whether ``verdict.json``, made at the end of the experiment, knows more of the journal than there is."""
+    """Return whether ``verdict.json``, made at the end of the experiment, knows more of the journal than there is."""
     try:
         before = from_json(read_member(folder.path, VERDICT), _Verdict).account
     except (FileNotFoundError, MeasureError, msgspec.MsgspecError):
@@ -197,7 +199,7 @@ def _shortened(folder: Folder) -> list[Finding]:
 
 
 def _trial_of(name: str) -> int:
-    """The number in the name of a raw file; 0 for another name."""
+    """Return the number in the name of a raw file; 0 for another name."""
     number = name.removeprefix(f"{RAW}/").partition(".")[0]
     if name.startswith(f"{RAW}/") and number.isdecimal():
         return int(number)

@@ -32,14 +32,14 @@ READINGS = 3
 
 
 def whole(data: bytes) -> list[bytes]:
-    """The lines that were written to their end."""
+    """Return the lines that were written to their end."""
     return data[: data.rfind(b"\n") + 1].splitlines()
 
 
 def readable(
     data: bytes, decoder: msgspec.json.Decoder[Event]
 ) -> tuple[dict[int, Event], dict[int, str]]:
-    """Every whole line by its number, and why the others cannot be read."""
+    """Return every whole line by its number, and why the others cannot be read."""
     events: dict[int, Event] = {}
     damaged: dict[int, str] = {}
     for number, line in enumerate(whole(data), 1):
@@ -51,7 +51,7 @@ def readable(
 
 
 def sealed_lines(read: Callable[[], bytes]) -> tuple[bytes, Seal]:
-    """The bytes that ``read`` returns, of a file that may grow during the reading, and their seal."""
+    """Return the bytes that ``read`` returns, of a file that may grow during the reading, and their seal."""
     data = read()
     seal = read_seal(whole(data))
     for _ in range(READINGS):
@@ -95,12 +95,13 @@ class Journal(Generic[Event]):
     # ----------------------------------------------------------------------------------------------- reading
 
     def readable(self) -> tuple[dict[int, Event], dict[int, str]]:
-        """Every whole line by its number, and why the others cannot be read. Raises MeasureError."""
+        """Return every whole line by its number, and why the others cannot be read. Raises MeasureError."""
         data, self._seal = sealed_lines(self._bytes)
         return readable(data, self._decoder)
 
     def events(self) -> list[Event]:
-        """Every whole line, in order, up to the first that is not what was written there; none before there is a file.
+        """Return every whole line, in order, up to the first that is not what was written there; none before there is
+        a file.
 
         Raises MeasureError naming a line that is as it was written, or that no seal covers, and cannot be read.
         """
@@ -116,14 +117,14 @@ class Journal(Generic[Event]):
         return [event for number, event in events.items() if number <= lines]
 
     def events_now(self) -> list[Event]:
-        """The events as they are now; ``seal`` stays that of the last ``events``. Raises MeasureError."""
+        """Return the events as they are now; ``seal`` stays that of the last ``events``. Raises MeasureError."""
         data, seal = sealed_lines(self._bytes)
         events, _ = readable(data, self._decoder)
         return [event for number, event in events.items() if number <= seal.lines]
 
     @property
     def seal(self) -> Seal:
-        """What the lines vouch for, as of the last time that they were read. Raises MeasureError."""
+        """Return what the lines vouch for, as of the last time that they were read. Raises MeasureError."""
         if self._seal is None:
             self.readable()
         return self._seal or Seal()
@@ -133,7 +134,7 @@ class Journal(Generic[Event]):
         self._refuse_broken(self.seal)
 
     def chain_at(self, lines: int) -> str:
-        """The chain of the line of that number. Raises MeasureError."""
+        """Return the chain of the line of that number. Raises MeasureError."""
         return read_seal(whole(self._bytes())[:lines]).digest
 
     def _file(self) -> bytes:
@@ -180,7 +181,7 @@ class Journal(Generic[Event]):
             os.close(descriptor)
 
     def _written(self) -> tuple[Seal, int]:
-        """What the whole lines vouch for, and where they end. Nobody else writes meanwhile."""
+        """Return what the whole lines vouch for, and where they end. Nobody else writes meanwhile."""
         data = self._file()
         return read_seal(whole(data)), data.rfind(b"\n") + 1
 

@@ -17,7 +17,7 @@ from iodelta.verdict import Judgement, Rules, judge_all, next_step
 
 
 def open_cells(plan: Plan, state: Account, judgement: Judgement) -> list[str]:
-    """The cells that are neither decided nor abandoned."""
+    """Return the cells that are neither decided nor abandoned."""
     remaining = [
         cell.name for cell in plan.experiment.cells if cell.name not in state.abandoned
     ]
@@ -88,14 +88,14 @@ def load_trials(folder: Folder, identities: Mapping[int, Started]) -> dict[int, 
 def counted_trials(
     plan: Plan, state: Account, trials: Mapping[int, Trial]
 ) -> list[Trial]:
-    """Those of ``trials`` that count, in the order in which they were made."""
+    """Return those of ``trials`` that count, in the order in which they were made."""
     counted = state.counted(variant.name for variant in plan.experiment.variants)
     return [trials[number] for number in counted if number in trials]
 
 
 def usable_trials(folder: Folder, state: Account) -> dict[int, Trial]:
-    """All usable trials from their raw files. A trial that cannot be read any more is marked in ``state`` as lost, with
-    the reason."""
+    """Return all usable trials from their raw files. A trial that cannot be read any more is marked in ``state`` as
+    lost, with the reason."""
     trials = {}
     for number, identity in state.usable().items():
         try:

@@ -38,7 +38,9 @@ LARGEST = 512 << 20
 
 
 def opened(folder: Path | str, name: str) -> int:
-    """A descriptor of a member, to be closed. Raises FileNotFoundError, MeasureError for what is no regular file."""
+    """Return a descriptor of a member, to be closed. Raises FileNotFoundError, MeasureError for what is no regular
+    file.
+    """
     place = f"{folder}/{name}"
     if not MEMBER.fullmatch(name):
         raise MeasureError(
@@ -82,7 +84,7 @@ def opened(folder: Path | str, name: str) -> int:
 
 
 def read_member(folder: Path | str, name: str, begin: int = 0) -> bytes:
-    """The bytes of a member from ``begin``. Raises FileNotFoundError, MeasureError."""
+    """Return the bytes of a member from ``begin``. Raises FileNotFoundError, MeasureError."""
     limit = LIMITS.get(name[name.rfind(".") :], LARGEST)
     with os.fdopen(opened(folder, name), "rb", buffering=0) as file:
         try:
@@ -104,7 +106,7 @@ def read_member(folder: Path | str, name: str, begin: int = 0) -> bytes:
 
 
 def has_member(folder: Path | str, name: str) -> bool:
-    """Whether there is such a file, and it is one."""
+    """Return whether there is such a file, and it is one."""
     try:
         os.close(opened(folder, name))
     except (FileNotFoundError, MeasureError):

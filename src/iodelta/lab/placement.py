@@ -39,7 +39,7 @@ def placement(
 def _cpus(
     settings: Mapping[str, str], knobs: Mapping[str, Knob], by_node: dict[int, Cpus]
 ) -> Cpus:
-    """The CPUs that a variant's settings leave to its tasks."""
+    """Return the CPUs that a variant's settings leave to its tasks."""
     cpus_knob, node = knobs.get("cpus"), knobs.get("numa")
     cpus: Cpus = frozenset()
     if "numa" in settings and isinstance(node, Binding):

@@ -61,7 +61,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def superblocks(self) -> bool:
-        """Whether every variant of a block has trials that do not count before the one that does."""
+        """Return whether every variant of a block has trials that do not count before the one that does."""
         return self.rules.carry == "superblocks"
 
     @property
@@ -87,14 +87,14 @@ class Plan(msgspec.Struct, frozen=True):
         return self.experiment.design.budget / (self.per_round * self.trial_seconds)
 
     def scheduled(self, rounds: int) -> Schedule:
-        """The schedule of so many rounds, which begins with the planned one."""
+        """Return the schedule of so many rounds, which begins with the planned one."""
         return make_schedule(
             self.experiment, self.seed, rounds, order=self.rules.order, runs=self.runs
         )
 
     def by_its_own_order(self) -> Plan:
-        """The plan with the test that fits its draw: schema 1 drew the orders of two blocks at once, and is judged that
-        way."""
+        """Return the plan with the test that fits its draw: schema 1 drew the orders of two blocks at once, and is
+        judged that way."""
         if self.schema > 1 or self.rules.order == "mirrored":
             return self
         return msgspec.structs.replace(
@@ -103,7 +103,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def primary_metrics(experiment: Experiment) -> tuple[Metric, ...]:
-    """The metrics of the design, else the defaults of every direction. Raises RequestError for an unknown one."""
+    """Return the metrics of the design, else the defaults of every direction. Raises RequestError for an unknown one."""
     if experiment.of_command:
         return tuple(map(_metric_of, measured_by(experiment)))
     if experiment.design.metrics:
@@ -121,7 +121,7 @@ def _metric_of(measure: Measure) -> Metric:
 
 
 def _has_synced_cell(experiment: Experiment) -> bool:
-    """Whether a cell makes syncs under every variant: a variant's own fio options replace the cell's."""
+    """Return whether a cell makes syncs under every variant: a variant's own fio options replace the cell's."""
     for cell in experiment.cells:
         options = (
             {**dict(cell.options), **dict(variant.options)}
@@ -133,7 +133,7 @@ def _has_synced_cell(experiment: Experiment) -> bool:
 
 
 def _syncs(options: Mapping[str, str | None]) -> bool:
-    """Whether fio syncs while it measures. ``end_fsync`` and ``fsync_on_close`` take effect only after that."""
+    """Return whether fio syncs while it measures. ``end_fsync`` and ``fsync_on_close`` take effect only after that."""
     given = {canonical(name): value or "" for name, value in options.items()}
     return any(
         given.get(name, "0").strip() not in ("0", "")
@@ -243,7 +243,7 @@ def warnings(plan: Plan, *, used: int = 0, memory: int = 0) -> tuple[Finding, ..
 
 
 def _facts(experiment: Experiment, used: int, memory: int) -> Iterator[Finding]:
-    """What is known of trials before they run, each fact once with the cells that it is about."""
+    """Yield what is known of trials before they run, each fact once with the cells that it is about."""
     cells: dict[facts.Fact, dict[str, None]] = {}
     for cell, _, options in facts.each_trial(experiment):
         for fact in (
@@ -264,7 +264,7 @@ def _facts(experiment: Experiment, used: int, memory: int) -> Iterator[Finding]:
 
 
 def _point_of_history(plan: Plan) -> Finding:
-    """A note in place of a warning: a night is short on purpose, because a history decides over many nights."""
+    """Return a note in place of a warning: a night is short on purpose, because a history decides over many nights."""
     blocks = plural(plan.rules.max_blocks, "block")
     return Finding(
         "verdict.point-of-history",
@@ -276,7 +276,7 @@ def _point_of_history(plan: Plan) -> Finding:
 
 
 def _never_equivalent(plan: Plan) -> Iterator[Finding]:
-    """A warning when the budget cannot pay for as many trials of a variant as ``equivalent`` needs."""
+    """Yield a warning when the budget cannot pay for as many trials of a variant as ``equivalent`` needs."""
     needed = trials_needed(plan.rules.stalls)
     trials = trials_of_a_variant(plan)
     if trials >= needed or not plan.experiment.design.budget:
@@ -302,7 +302,7 @@ def _never_equivalent(plan: Plan) -> Iterator[Finding]:
 
 
 def budget_for(plan: Plan, blocks: int) -> str:
-    """A budget that pays for so many blocks of every cell, as an option has it."""
+    """Return a budget that pays for so many blocks of every cell, as an option has it."""
     seconds = 1.02 * blocks * plan.per_round * plan.trial_seconds
     return f"{math.ceil(seconds)}s" if seconds < 100 else f"{math.ceil(seconds / 60)}m"
 
@@ -314,14 +314,14 @@ def trials_of_a_variant(plan: Plan) -> int:
 
 
 def smallest_p(plan: Plan) -> float:
-    """The smallest two-sided p value that the planned blocks can reach; a mean over hosts is always replayed."""
+    """Return the smallest two-sided p value that the planned blocks can reach; a mean over hosts is always replayed."""
     if len(plan.experiment.machines) < 2:
         return plan.rules.smallest_p
     return 2.0 * smallest_share((plan.rules.looks + plan.rules.extension)[-1])
 
 
 def carry_over(plan: Plan) -> str:
-    """How carry-over from trial to trial is handled, for the plan; empty where direct reads are simply tested."""
+    """Return how carry-over from trial to trial is handled, for the plan; empty where direct reads are simply tested."""
     return explained(plan.experiment, plan.rules.carry)
 
 

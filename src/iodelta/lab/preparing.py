@@ -78,7 +78,7 @@ class Disk:
     def request(
         self, options: tuple[Option, ...], workdir: str, **more: object
     ) -> FioRequest:
-        """The request to fio."""
+        """Return the request to fio."""
         made = FioRequest(
             options=options,
             target=self.target.real_path,
@@ -94,7 +94,7 @@ class Disk:
 
     @property
     def how(self) -> str:
-        """The preparation in a line of words."""
+        """Return the preparation in a line of words."""
         parts = (
             [] if self.prepare.purge == "none" else [f"purge by {self.prepare.purge}"]
         )
@@ -123,7 +123,7 @@ class Cost(msgspec.Struct, frozen=True):
 
 
 def cost_of(disk: Disk, state: Known | None) -> Cost:
-    """What the preparation takes, by what is known of the disk. Raises RequestError where it cannot be made."""
+    """Return what the preparation takes, by what is known of the disk. Raises RequestError where it cannot be made."""
     unpreparable(disk)
     rate = state.prepared.rate if state and state.prepared else 0.0
     fill, rounds = seconds_of(disk.prepare, disk.size, rate)
@@ -138,7 +138,7 @@ def disk_of(
     size: int | None,
     version: tuple[int, int],
 ) -> Disk:
-    """What an experiment asks to be prepared; ``size`` is that of its survey."""
+    """Return what an experiment asks to be prepared; ``size`` is that of its survey."""
     prepare = experiment.prepare or Prepare()
     return Disk(
         machine,
@@ -353,7 +353,7 @@ class Preparation:
         return 0.0
 
     def _last_round(self) -> str:
-        """The last round in a sentence, with the range and slope of the last five."""
+        """Return the last round in a sentence, with the range and slope of the last five."""
         window, last = window_of(self._rounds), self._rounds[-1]
         text = f"round {len(self._rounds)}: {last.iops:,.0f} IOPS"
         if window is not None:
@@ -417,7 +417,7 @@ def prepared_first(preparation: Preparation, disk: Disk, folder: Folder) -> None
 
 
 def rounds_of(folder: Folder, account: Account, machine: str) -> tuple[Round, ...]:
-    """The finished rounds of a machine's disk, read from their raw files. Raises MeasureError."""
+    """Return the finished rounds of a machine's disk, read from their raw files. Raises MeasureError."""
     rounds = []
     for number, step in sorted(account.steps.items()):
         if step.step == "round" and step.machine == machine:
@@ -427,7 +427,7 @@ def rounds_of(folder: Folder, account: Account, machine: str) -> tuple[Round, ..
 
 
 def read_step(folder: Folder, number: int) -> tuple[Direction, ...]:
-    """What fio measured in a step. Raises MeasureError for a file that is missing or damaged."""
+    """Return what fio measured in a step. Raises MeasureError for a file that is missing or damaged."""
     try:
         record = from_json(folder.read_raw(step_name(number), RECORD), FioRun)
     except msgspec.MsgspecError as error:
@@ -437,7 +437,7 @@ def read_step(folder: Folder, number: int) -> tuple[Direction, ...]:
 
 
 def step_name(number: int) -> str:
-    """What the raw files of a step of a preparation are called, in place of a trial's number."""
+    """Return what the raw files of a step of a preparation are called, in place of a trial's number."""
     return f"step-{number:06d}"
 
 
@@ -467,12 +467,14 @@ def _measured(made: FioRun, place: str, folder: Folder) -> tuple[float, int]:
 
 
 def again(folder: Folder) -> str:
-    """The command that continues a folder."""
+    """Return the command that continues a folder."""
     return f"{folder.again} {pasted(folder.path)}"
 
 
 def _same(before: Preparing, target: Target) -> bool:
-    """Whether a disk is the one that was prepared. A disk without a lasting name cannot be recognised after a reboot."""
+    """Return whether a disk is the one that was prepared. A disk without a lasting name cannot be recognised after a
+    reboot.
+    """
     earlier = converted(before.target, Target)
     if target.kind != "block":
         return (earlier.real_path, earlier.size_bytes) == (

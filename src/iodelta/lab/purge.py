@@ -13,7 +13,7 @@ from iodelta.probe.topology import Target
 
 
 def unable(machine: Machine, target: Target, prepare: Prepare, size: int) -> str:
-    """Why this disk cannot be purged in this way; empty where it can."""
+    """Return why this disk cannot be purged in this way; empty where it can."""
     if prepare.purge == "none":
         return ""
     if target.kind != "block":
@@ -24,7 +24,7 @@ def unable(machine: Machine, target: Target, prepare: Prepare, size: int) -> str
 
 
 def words(machine: Machine, target: Target, prepare: Prepare, size: int) -> list[str]:
-    """The command that purges ``size`` bytes from the beginning.
+    """Return the command that purges ``size`` bytes from the beginning.
 
     Both tools refuse a device that is open with O_EXCL, hence --force: we hold it ourselves, so that nobody else can
     use it meanwhile.

@@ -45,7 +45,7 @@ def noise(
     device: str | None,
     moved: Mapping[str, float],
 ) -> tuple[Finding, ...]:
-    """What disturbed a trial, and whether it was unsteady.
+    """Return what disturbed a trial, and whether it was unsteady.
 
     ``device`` names the disk whose I/O should be fio's alone, None where others do I/O, too: buffered I/O, several
     devices, a filesystem that adds writes of its own, a background load. ``moved`` are the counters of the disks over

@@ -39,7 +39,7 @@ class Record(msgspec.Struct, frozen=True):
     """Of a command: the findings about its run."""
 
     def results(self, output: bytes) -> FioResult:
-        """What all its runs measured; ``output`` is the first one's."""
+        """Return what all its runs measured; ``output`` is the first one's."""
         if self.run.request.tool == "command":
             user, system, switches = self.usage
             return FioResult(
@@ -56,7 +56,7 @@ class Record(msgspec.Struct, frozen=True):
 def assemble(
     identity: Started, record: Record, result: FioResult, source: str = ""
 ) -> Trial:
-    """The trial of a record and what fio measured: the same live and from a folder."""
+    """Return the trial of a record and what fio measured: the same live and from a folder."""
     return Trial(
         number=identity.trial,
         cell=identity.cell,
@@ -106,7 +106,7 @@ def check_seeds(identity: Started, record: Record, output: bytes) -> None:
 
 
 def read_trial(folder: Folder, identity: Started) -> Trial:
-    """A finished trial from its raw files. Raises MeasureError when they are missing or damaged."""
+    """Return a finished trial from its raw files. Raises MeasureError when they are missing or damaged."""
     data = folder.read_raw(identity.trial, RECORD)
     try:
         record = from_json(data, Record)

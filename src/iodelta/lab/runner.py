@@ -139,7 +139,7 @@ class Runner:
         return "complete"
 
     def _round(self, slots: Sequence[Slot]) -> str:
-        """One block of every open cell, on one host; returns why the run must end, or an empty text."""
+        """Return one block of every open cell, on one host; returns why the run must end, or an empty text."""
         for condition, group in itertools.groupby(
             slots, key=lambda slot: self._cells[slot.cell].condition
         ):
@@ -159,7 +159,7 @@ class Runner:
         )
 
     def _group(self, condition: Condition, slots: Sequence[Slot]) -> str:
-        """One round's blocks under one condition; returns why the run must end, or an empty text."""
+        """Return one round's blocks under one condition; returns why the run must end, or an empty text."""
         with contextlib.ExitStack() as stack:
             try:
                 background = stack.enter_context(
@@ -194,7 +194,7 @@ class Runner:
         abreast: Sequence[Slot],
         background: BackgroundLoad | None,
     ) -> str:
-        """Every block in turn, or what is left of it; returns why the run must end, or an empty text."""
+        """Return every block in turn, or what is left of it; returns why the run must end, or an empty text."""
         for slot in slots:
             if slot not in abreast and not self._affordable(slot):
                 return "budget"
@@ -205,8 +205,8 @@ class Runner:
         return ""
 
     def _abreast(self, slots: Sequence[Slot]) -> list[Slot]:
-        """The blocks that are made variant by variant, so that one boot serves all of them: new ones, where every
-        variant needs a reboot."""
+        """Return the blocks that are made variant by variant, so that one boot serves all of them: new ones, where
+        every variant needs a reboot."""
         new = [
             slot for slot in slots if not self._state.attempts(slot.cell, slot.block)
         ]
@@ -215,7 +215,7 @@ class Runner:
         return []
 
     def _spoilt_by(self, slot: Slot, attempt: int) -> str:
-        """What spoilt an attempt so far; empty when nothing did."""
+        """Return what spoilt an attempt so far; empty when nothing did."""
         begun = self._state.attempts(slot.cell, slot.block).get(attempt, [])
         going = [
             started for started in begun if started.variant not in self._state.left_out
@@ -228,7 +228,7 @@ class Runner:
         )
 
     def _open(self, round_: Iterable[Slot]) -> list[Slot]:
-        """The blocks still to be run: not done, and their cells neither decided nor abandoned."""
+        """Return the blocks still to be run: not done, and their cells neither decided nor abandoned."""
         waiting = set(self._open_cells())
         return [
             slot
@@ -275,7 +275,7 @@ class Runner:
             self._abandon(slot.cell, problem)
 
     def _first_attempt(self, slot: Slot) -> int:
-        """The attempt to continue: a half-done one while its trials are adjacent in time, else the next.
+        """Return the attempt to continue: a half-done one while its trials are adjacent in time, else the next.
 
         A half-done superblock is begun again: its next trial would not follow a trial of its own variant.
         """
@@ -301,7 +301,7 @@ class Runner:
     def _attempt(
         self, slot: Slot, attempt: int, background: BackgroundLoad | None
     ) -> str:
-        """The trials of a block that are still to be made; returns what spoilt it, or an empty text."""
+        """Return the trials of a block that are still to be made; returns what spoilt it, or an empty text."""
         begun = self._state.attempts(slot.cell, slot.block).get(attempt, [])
         made = {
             (started.variant, started.conditioning)
@@ -325,7 +325,7 @@ class Runner:
     def _trial(
         self, slot: Slot, attempt: int, position: int, background: BackgroundLoad | None
     ) -> Trial | None:
-        """One trial, with its lines in the journal, and kept if it is usable; None when it was stopped."""
+        """Return one trial, with its lines in the journal, and kept if it is usable; None when it was stopped."""
         variant, to_come = slot.order[position], slot.to_come(position)
         fresh = self._experiment.design.fresh_seeds
         seed = trial_seed(
@@ -374,7 +374,7 @@ class Runner:
         return trial
 
     def _goes_on_without(self, variant: str) -> bool:
-        """Whether there is still something to compare."""
+        """Return whether there is still something to compare."""
         left = [
             name
             for name in self._variants
@@ -412,12 +412,13 @@ class Runner:
         return self._state.is_complete(slot.cell, slot.block, self._variants)
 
     def _affordable(self, *slots: Slot) -> bool:
-        """Whether the budget pays for more blocks."""
+        """Return whether the budget pays for more blocks."""
         trials = sum(len(slot.order) for slot in slots)
         return self._state.spent + trials * self._trial_seconds() <= self._budget
 
     def _look_is_due(self) -> bool:
-        """Whether some open cell has the blocks for its next look; else judge now and then, for the running estimate.
+        """Return whether some open cell has the blocks for its next look; else judge now and then, for the running
+        estimate.
 
         Judging takes time in proportion to all trials, so without a look it waits for 5 % more blocks: the total time
         then stays linear in the number of blocks.

@@ -32,11 +32,11 @@ class Slot(msgspec.Struct, frozen=True):
     order: tuple[str, ...]
 
     def conditioning(self, position: int) -> bool:
-        """Whether the trial at this place does not count: its variant has another one after it."""
+        """Return whether the trial at this place does not count: its variant has another one after it."""
         return self.to_come(position) > 0
 
     def to_come(self, position: int) -> int:
-        """How many trials its variant has in this block after the one at this place."""
+        """Return how many trials its variant has in this block after the one at this place."""
         return self.order[position + 1 :].count(self.order[position])
 
 
@@ -47,7 +47,7 @@ class Schedule(msgspec.Struct, frozen=True):
     rounds: tuple[tuple[Slot, ...], ...]
 
     def slots(self) -> Iterator[Slot]:
-        """Every block in running order."""
+        """Yield every block in running order."""
         for round_ in self.rounds:
             yield from round_
 
@@ -62,8 +62,8 @@ def variant_orders(
 def mirrored_orders(
     variants: Sequence[str], count: int, rng: random.Random
 ) -> list[tuple[str, ...]]:
-    """The orders of plans of schema 1: ABBA or BAAB for two variants, for more the rows of random cyclic Latin squares,
-    each followed by its reverse."""
+    """Return the orders of plans of schema 1: ABBA or BAAB for two variants, for more the rows of random cyclic Latin
+    squares, each followed by its reverse."""
     orders: list[tuple[str, ...]] = []
     names = list(variants)
     while len(orders) < count:
@@ -107,7 +107,7 @@ def make_schedule(
 
 
 def _cells_in_order(experiment: Experiment, rng: random.Random) -> list[str]:
-    """The cells of a round: conditions in random order, and in each its cells."""
+    """Return the cells of a round: conditions in random order, and in each its cells."""
     conditions = [condition.name for condition in experiment.conditions]
     rng.shuffle(conditions)
     ordered = []
@@ -124,7 +124,7 @@ def in_a_row(order: Sequence[str], runs: int) -> tuple[str, ...]:
 
 
 def repeated(slot: Slot, attempt: int, seed: int) -> Slot:
-    """The slot for the ``attempt``-th repeat of a spoilt block (0: as planned): a fresh order from the seed."""
+    """Return the slot for the ``attempt``-th repeat of a spoilt block (0: as planned): a fresh order from the seed."""
     if attempt == 0:
         return slot
     names = sorted(set(slot.order))

@@ -42,7 +42,7 @@ class Seal(msgspec.Struct, frozen=True):
 
     @property
     def sealed(self) -> bool:
-        """Whether any line carries a chain."""
+        """Return whether any line carries a chain."""
         return self.unsealed < self.lines or self.broken > 0
 
 
@@ -69,7 +69,7 @@ def file_seal(data: bytes) -> FileSeal:
 
 
 def body_of(event: object, files: Mapping[str, FileSeal]) -> bytes:
-    """A line without its chain. No kind of event has a field called ``files`` or ``chain``."""
+    """Return a line without its chain. No kind of event has a field called ``files`` or ``chain``."""
     body = msgspec.json.encode(event)
     if not files:
         return body
@@ -77,13 +77,13 @@ def body_of(event: object, files: Mapping[str, FileSeal]) -> bytes:
 
 
 def chained(before: str, body: bytes) -> tuple[bytes, str]:
-    """The line with its chain, and the chain; ``before`` is the chain of the line before it."""
+    """Return the line with its chain, and the chain; ``before`` is the chain of the line before it."""
     digest = sha256(before.encode() + body)
     return body[:-1] + b',"chain":"' + digest.encode() + b'"}', digest
 
 
 def unchained(line: bytes) -> tuple[bytes, str]:
-    """A line without its chain, and the chain that it carries; empty when it carries none."""
+    """Return a line without its chain, and the chain that it carries; empty when it carries none."""
     match = CHAINED.fullmatch(line)
     return (match[1] + b"}", match[2].decode()) if match else (line, "")
 
@@ -107,7 +107,7 @@ def read_seal(lines: list[bytes], before: Seal | None = None) -> Seal:
 
 
 def altered(name: str, data: bytes, seal: Seal) -> str:
-    """Why the bytes of a file are not those that were sealed; empty when they are, or when it never was sealed."""
+    """Return why the bytes of a file are not those that were sealed; empty when they are, or when it never was sealed."""
     sealed = seal.files.get(name)
     if sealed is None or (len(data), sha256(data)) == (sealed.size, sealed.sha256):
         return ""
@@ -115,7 +115,7 @@ def altered(name: str, data: bytes, seal: Seal) -> str:
 
 
 def _claims(line: bytes) -> bool:
-    """Whether a line that iodelta did not write in this form has a chain or files: it was edited."""
+    """Return whether a line that iodelta did not write in this form has a chain or files: it was edited."""
     envelope = _envelope(line)
     return bool(envelope.chain or envelope.files)
 

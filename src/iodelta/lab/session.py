@@ -76,7 +76,7 @@ def start(
 
 
 def read_plan(folder: Folder) -> Plan:
-    """The plan of a folder, unchanged since it was made. Raises MeasureError, and RequestError for path mode."""
+    """Return the plan of a folder, unchanged since it was made. Raises MeasureError, and RequestError for path mode."""
     folder.check_times()
     plan = folder.read_plan(Plan).by_its_own_order()
     cells = {cell.name for cell in plan.experiment.cells}
@@ -105,14 +105,14 @@ def read_plan(folder: Folder) -> Plan:
 
 
 def rules_of(plan: Plan, state: Account) -> Rules:
-    """The rules in force: the plan's, or with the reserve released once the run was extended."""
+    """Return the rules in force: the plan's, or with the reserve released once the run was extended."""
     if state.extended is None:
         return plan.rules
     return plan.rules.extended(state.extended.blocks)
 
 
 def without(experiment: Experiment, unavailable: dict[str, str]) -> Experiment:
-    """The experiment without the variants that cannot run; one left over is compared with itself."""
+    """Return the experiment without the variants that cannot run; one left over is compared with itself."""
     variants = tuple(
         variant for variant in experiment.variants if variant.name not in unavailable
     )

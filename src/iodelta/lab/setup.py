@@ -190,7 +190,7 @@ def _check_target(
 
 
 def _size(experiment: Experiment, target: Target, scratch: bool) -> int | None:
-    """What fio is given as ``size``. Raises RequestError for more than the device has."""
+    """Return what fio is given as ``size``. Raises RequestError for more than the device has."""
     if not experiment.target.size:
         return SCRATCH_SIZE if scratch else None
     size = size_bytes(experiment.target.size)
@@ -214,7 +214,7 @@ def _memory(machine: Machine) -> int:
 
 
 def all_settings(experiment: Experiment) -> list[dict[str, str]]:
-    """The knobs of every variant under every condition; a variant's own replace those of the condition."""
+    """Return the knobs of every variant under every condition; a variant's own replace those of the condition."""
     pairs = product(experiment.conditions, experiment.variants)
     return [{**condition.knobs, **variant.knobs} for condition, variant in pairs]
 
@@ -244,7 +244,7 @@ def _size_of_file(requests: Requests) -> int | None:
 
 
 def target_of(machine: Machine, experiment: Experiment) -> Target:
-    """What is measured, or the directory of the scratch file. Raises RequestError."""
+    """Return what is measured, or the directory of the scratch file. Raises RequestError."""
     if experiment.target.path.startswith(TARGET_CLASS):
         raise RequestError(
             f"a class of targets, {experiment.target.path!r}, has a path only on the hosts of a fleet",
@@ -259,7 +259,7 @@ def target_of(machine: Machine, experiment: Experiment) -> Target:
 def knobs_of(
     machine: Machine, experiment: Experiment, target: Target
 ) -> dict[str, Knob]:
-    """Every knob that some variant or condition sets. Raises RequestError for an unknown one, or one of a boot."""
+    """Return every knob that some variant or condition sets. Raises RequestError for an unknown one, or one of a boot."""
     booted = experiment.boot_knobs
     if booted:
         raise RequestError(
@@ -287,7 +287,7 @@ def unsettable(
 
 
 def tool_of(experiment: Experiment) -> str:
-    """What makes the load where that is not fio itself; one experiment has one."""
+    """Return what makes the load where that is not fio itself; one experiment has one."""
     return experiment.cells[0].option(TOOL) or ""
 
 
@@ -357,7 +357,9 @@ def check_options(machine: Machine, experiment: Experiment, found: Survey) -> No
 def _jobs(
     requests: Requests, *, cells: Container[str] = (), variants: Container[str] = ()
 ) -> list[parsing.Job]:
-    """The jobs of background loads and of all cells under all variants, without those ``cells`` and ``variants``."""
+    """Return the jobs of background loads and of all cells under all variants, without those ``cells`` and
+    ``variants``.
+    """
     experiment, target = requests.experiment, requests.target
     jobs = []
     for cell, variant in product(experiment.cells, experiment.variants):
@@ -385,7 +387,7 @@ def _jobs(
 
 
 def opened_by_name(experiment: Experiment) -> bool:
-    """Whether commands or a mirror open the target, which have only its name."""
+    """Return whether commands or a mirror open the target, which have only its name."""
     return experiment.of_command or any(map(mirrored, all_settings(experiment)))
 
 
@@ -488,7 +490,7 @@ def ready(
 
 
 def _values(experiment: Experiment, knobs: Iterable[str]) -> dict[str, list[str]]:
-    """What each knob is set to in the course of the experiment, sorted."""
+    """Return what each knob is set to in the course of the experiment, sorted."""
     values: dict[str, set[str]] = {name: set() for name in knobs}
     for settings in all_settings(experiment):
         for name in values.keys() & settings.keys():
@@ -497,7 +499,7 @@ def _values(experiment: Experiment, knobs: Iterable[str]) -> dict[str, list[str]
 
 
 def _warnings(by_knob: Mapping[str, Mapping[str, Iterable[Finding]]]) -> list[str]:
-    """The warnings about values of knobs, each sentence once."""
+    """Return the warnings about values of knobs, each sentence once."""
     findings = chain.from_iterable(
         chain.from_iterable(by_value.values()) for by_value in by_knob.values()
     )
@@ -527,7 +529,7 @@ def _mirror_permits(
 def other_members(
     machine: Machine, experiment: Experiment, target: Target
 ) -> tuple[Target, ...]:
-    """The members of the experiment's mirrors, each once and without the target. Raises RequestError."""
+    """Return the members of the experiment's mirrors, each once and without the target. Raises RequestError."""
     paths = dict.fromkeys(
         chain.from_iterable(
             members_of(variant.knobs) for variant in experiment.variants

@@ -49,7 +49,7 @@ def _kinds(rw: str | None) -> tuple[Kind, ...]:
 
 
 def carry_of(experiment: Experiment) -> CarryOver:
-    """How the experiment handles carry-over: as its design says, else by what its trials leave behind.
+    """Return how the experiment handles carry-over: as its design says, else by what its trials leave behind.
 
     Raises RequestError for superblocks where every trial has a boot of its own.
     """
@@ -68,7 +68,7 @@ def carry_of(experiment: Experiment) -> CarryOver:
 
 
 def leaves_state(experiment: Experiment) -> str:
-    """Why a trial may find what the one before it left: the first reason found; empty where none is."""
+    """Return why a trial may find what the one before it left: the first reason found; empty where none is."""
     for cell in experiment.cells:
         condition = experiment.condition(cell.condition)
         why = _left_by_background(condition)
@@ -82,7 +82,7 @@ def leaves_state(experiment: Experiment) -> str:
 
 
 def _left_by(cell: Cell, condition: Condition, variant: Variant) -> str:
-    """What a trial of this workload leaves to the next one; empty for direct reads."""
+    """Return what a trial of this workload leaves to the next one; empty for direct reads."""
     if cell.command is not None:
         return "" if cell.command.reset else "what a command leaves behind is not known"
     given = dict((*cell.options, *variant.options))
@@ -104,7 +104,9 @@ def _left_by(cell: Cell, condition: Condition, variant: Variant) -> str:
 
 
 def _left_by_background(condition: Condition) -> str:
-    """What a background load leaves, as far as fio's options tell; empty where it only reads, or is another program."""
+    """Return what a background load leaves, as far as fio's options tell; empty where it only reads, or is another
+    program.
+    """
     options = list(condition.background_fio)
     if condition.background and PurePath(condition.background[0]).name == "fio":
         words = (word.lstrip("-").partition("=") for word in condition.background[1:])
@@ -119,7 +121,7 @@ def _left_by_background(condition: Condition) -> str:
 
 
 def explained(experiment: Experiment, carry: CarryOver) -> str:
-    """What the plan says of carry-over; empty where direct reads are simply tested."""
+    """Return what the plan says of carry-over; empty where direct reads are simply tested."""
     if carry == "superblocks":
         before = experiment.design.conditioning
         price = "twice" if before == 1 else f"{before + 1} times"

@@ -86,7 +86,8 @@ class BusyError(RequestError):
 
 
 def physical(machine: Machine, targets: Sequence[Target]) -> tuple[str, ...]:
-    """What two runs may not share, sorted: whole disks, below partitions, arrays, mappings, loop files, filesystems.
+    """Return what two runs may not share, sorted: whole disks, below partitions, arrays, mappings, loop files,
+    filesystems.
 
     Of a filesystem that has no block device here (in memory, over a network, overlayfs) its device number.
     """
@@ -129,7 +130,7 @@ def alone(machine: Machine, targets: Sequence[Target], folder: Path) -> Iterator
 
 
 def given(disks: Sequence[Disk]) -> tuple[Machine, list[Target]]:
-    """The files and devices of this machine that a guest's disks are. Raises RequestError for one that is gone."""
+    """Return the files and devices of this machine that a guest's disks are. Raises RequestError for one that is gone."""
     here = LocalMachine()
     return here, [resolve(here, disk.path) for disk in disks if disk.path]
 
@@ -141,7 +142,8 @@ def patiently(
     stop: Callable[[], bool],
     note: Callable[[str], None],
 ) -> T:
-    """What ``measure`` returns; if ``wait`` it is called again once others that measure on its devices have ended.
+    """Return what ``measure`` returns; if ``wait`` it is called again once others that measure on its devices have
+    ended.
 
     Raises BusyError without ``wait`` and when ``stop`` ended the waiting, and what ``measure`` raises.
     """
@@ -209,7 +211,7 @@ def _holder(machine: Machine, place: str, inode: str) -> Holder | None:
 
 
 def _locker(machine: Machine, inode: str) -> int:
-    """The process that took the lock on a file, by /proc/locks; 0 where the kernel names none."""
+    """Return the process that took the lock on a file, by /proc/locks; 0 where the kernel names none."""
     for line in (attribute(machine, "/proc/locks") or "").splitlines():
         words = line.split()  # 1: FLOCK ADVISORY WRITE 4711 00:19:1234 0 EOF
         if words[1:2] == ["FLOCK"] and words[5].rpartition(":")[2] == inode:

@@ -67,12 +67,12 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def done(self) -> bool:
-        """Whether nothing of it is left to do."""
+        """Return whether nothing of it is left to do."""
         return not self.problem and not any(record.error for record in self.restored)
 
 
 def state_directory() -> Path:
-    """The directory of what this user's runs keep on this machine, apart from experiments."""
+    """Return the directory of what this user's runs keep on this machine, apart from experiments."""
     return Path(LocalMachine().state)
 
 
@@ -160,7 +160,7 @@ class UndoLog:
 
 
 def undo_by(machine: Machine, target: Target, words: Sequence[str]) -> Saved:
-    """The record of something that was made: ``words`` undo it, and do no harm when run twice or too early."""
+    """Return the record of something that was made: ``words`` undo it, and do no harm when run twice or too early."""
     return knob("command", machine, target).save(
         [json.dumps({"apply": ["true"], "restore": list(words)})]
     )
@@ -273,7 +273,7 @@ def give_up(machine: Machine, outcome: Outcome) -> str:
 
 
 def lost(outcome: Outcome) -> list[str]:
-    """What is lost by giving up the rest of a log, a sentence each."""
+    """Return what is lost by giving up the rest of a log, a sentence each."""
     losses = [_lost(record) for record in outcome.restored if record.error]
     losses += [
         f"line {number} of {outcome.log}, which cannot be read, and the settings that it recorded"
@@ -314,7 +314,7 @@ def _restore_log(machine: Machine, path: str) -> Outcome:
 
 
 def _unreadable(machine: Machine, path: str, damaged: Mapping[int, str]) -> str:
-    """What to do about lines that cannot be read; the script may know what they said."""
+    """Return what to do about lines that cannot be read; the script may know what they said."""
     lines = f"line {', '.join(map(str, damaged))} of {path} cannot be read ({next(iter(damaged.values()))})"
     script = script_of(path)
     if not machine.glob(literal(script)):
@@ -355,7 +355,7 @@ def _put_back(
 
 
 def _live_logs(machine: Machine, own: str) -> list[UndoFile]:
-    """The logs of the other runs that are alive."""
+    """Return the logs of the other runs that are alive."""
     logs = []
     for path in machine.glob(f"{literal(posixpath.dirname(own))}/*.jsonl"):
         held = machine.lock(path) if path != own else None
@@ -389,6 +389,6 @@ def _refuse_shared(records: Sequence[Saved], others: Sequence[UndoFile]) -> None
 
 
 def _changes(record: Saved) -> set[str]:
-    """What a knob changes for everybody on the machine: files of the kernel, or a mount. Groups are a run's own."""
+    """Return what a knob changes for everybody on the machine: files of the kernel, or a mount. Groups are a run's own."""
     files = {key for key, _ in record.values if key.startswith("/")}
     return files | {text for key, text in record.values if key == "point"}

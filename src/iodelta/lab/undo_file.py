@@ -42,7 +42,7 @@ class Original(msgspec.Struct, frozen=True, tag="saved"):
 
     @property
     def sound(self) -> bool:
-        """Whether it says what was written."""
+        """Return whether it says what was written."""
         return not self.digest or self.digest == digest_of(self.saved)
 
 

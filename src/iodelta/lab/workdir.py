@@ -53,7 +53,9 @@ def sweep(machine: Machine, place: str = "", prefix: str = PREFIX) -> None:
 
 
 def take(machine: Machine, place: str, prefix: str) -> tuple[str, Lock]:
-    """A new directory that only this user can enter, and the lock on it. Raises MeasureError when it cannot be made."""
+    """Return a new directory that only this user can enter, and the lock on it. Raises MeasureError when it cannot be
+    made.
+    """
     while True:
         done = machine.run(["mktemp", "-d", "-p", place, f"{prefix}XXXXXXXX"])
         path = done.text.rstrip("\n")

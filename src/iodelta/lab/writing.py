@@ -22,7 +22,7 @@ JUDGED = frozenset({"rw", "readwrite", "ioengine", *CHANGING})
 
 
 def any_writes(experiment: Experiment, target: Target, size: int | None = None) -> bool:
-    """Whether its preparation, any trial or fio background of ``experiment`` may change ``target``."""
+    """Return whether its preparation, any trial or fio background of ``experiment`` may change ``target``."""
     if experiment.prepare is not None:
         return True
     loads = [
@@ -45,7 +45,7 @@ def any_writes(experiment: Experiment, target: Target, size: int | None = None) 
 
 
 def writes(options: Iterable[Option], target: Target, size: int | None = None) -> bool:
-    """Whether fio with these options, as fio spells them, may change ``target``.
+    """Return whether fio with these options, as fio spells them, may change ``target``.
 
     ``size`` is what iodelta itself gives as fio's ``size``, in bytes. A read job destroys a regular file that is
     shorter than what it shall read: fio deletes it and lays out a new one (``extend_file`` in fio's ``filesetup.c``);

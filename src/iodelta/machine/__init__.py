@@ -29,12 +29,12 @@ CONNECT = 600.0
 
 
 def throw_away(machine: Machine) -> bool:
-    """Whether the machine ends with its use, so that nothing needs to be restored."""
+    """Return whether the machine ends with its use, so that nothing needs to be restored."""
     return machine.name.partition(":")[0] == "vm"
 
 
 def reach(name: str = "") -> AbstractContextManager[Machine]:
-    """The machine that a user calls ``name``: empty or ``local`` for this one, ``ssh:HOST``, ``vm`` or
+    """Return the machine that a user calls ``name``: empty or ``local`` for this one, ``ssh:HOST``, ``vm`` or
     ``vm:KERNEL,...`` for a throw-away guest. Entering connects, or boots.
 
     Raises RequestError for an unknown name, MachineError when the machine cannot be reached.
@@ -64,7 +64,7 @@ def reach(name: str = "") -> AbstractContextManager[Machine]:
 
 
 def unusable(name: str, made: object) -> str:
-    """Why a plugin's machine cannot be used; empty where it can."""
+    """Return why a plugin's machine cannot be used; empty where it can."""
     if name in ("local", "ssh", "vm"):
         return f"{name} is a machine of iodelta"
     return "" if callable(made) else "it is not a function of the part behind the colon"

@@ -32,7 +32,7 @@ class Completed(msgspec.Struct, frozen=True):
 
 
 def literal(path: str) -> str:
-    """A pattern for ``glob`` that only ``path`` itself matches."""
+    """Return a pattern for ``glob`` that only ``path`` itself matches."""
     return re.sub(r"([*?[])", r"[\1]", path)
 
 
@@ -76,7 +76,7 @@ class Machine(Protocol):
 
     @property
     def state(self) -> str:
-        """The directory for what must outlive a run there."""
+        """Return the directory for what must outlive a run there."""
 
     @property
     def patience(self) -> float:

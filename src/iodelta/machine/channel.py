@@ -80,7 +80,7 @@ class Channel:
         self._write()
 
     def receive(self, timeout: float | None = None) -> Reply | None:
-        """The next reply; None when it has not come after ``timeout`` seconds. Raises LostError."""
+        """Return the next reply; None when it has not come after ``timeout`` seconds. Raises LostError."""
         end = None if timeout is None else time.monotonic() + timeout
         while (reply := self._complete()) is None:
             left = None if end is None else end - time.monotonic()
@@ -111,7 +111,7 @@ class Channel:
         self.send(f"printf '%s up\\n' {token}; printf '%s\\n' {token} >&2; {code}")
 
     def greeted(self, timeout: float) -> bool:
-        """Whether the sh answered in time; then ``iodelta_end`` is defined in it. Raises LostError."""
+        """Return whether the sh answered in time; then ``iodelta_end`` is defined in it. Raises LostError."""
         if self.receive(timeout) is None:
             return False
         token = self._mark.decode()

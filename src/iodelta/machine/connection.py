@@ -192,7 +192,7 @@ class Connection:
         return self._limit + 8.0
 
     def channel(self) -> Channel:
-        """A new sh there. Raises LostError, MachineError."""
+        """Return a new sh there. Raises LostError, MachineError."""
         if self._reason:
             raise self.lost()
         # Through the master's socket only: without it ssh would open a connection of its own.
@@ -225,7 +225,7 @@ class Connection:
         return channel
 
     def lost(self, said: str = "") -> LostError:
-        """The error to raise when a session ended unexpectedly."""
+        """Return the error to raise when a session ended unexpectedly."""
         if not self._reason:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._master.wait(1.0)  # ssh prints the reason a moment later
@@ -332,7 +332,7 @@ class Connection:
             heard = (heard + (data or b""))[-TAIL:]
 
     def _read(self, timeout: float) -> bytes | None:
-        """What arrived; None when nothing arrived in time; empty at the end of the stream."""
+        """Return what arrived; None when nothing arrived in time; empty at the end of the stream."""
         poll = select.poll()
         poll.register(self._pipes()[1], select.POLLIN)
         if timeout > 0 and poll.poll(1000 * timeout):
@@ -380,7 +380,7 @@ class Connection:
         return lines[-1]
 
     def _told(self) -> bytes:
-        """The end of ssh's output; the file position stays."""
+        """Return the end of ssh's output; the file position stays."""
         descriptor = self._said.fileno()
         return os.pread(descriptor, TAIL, max(0, os.fstat(descriptor).st_size - TAIL))
 
@@ -413,8 +413,8 @@ class Connection:
 
 
 def _forget(message: str) -> str:
-    """How to remove a changed key: ssh prints the file and line that hold it, before any output of the host itself. The
-    command is printed by Debian's and Fedora's ssh only, file and line by all."""
+    """Return how to remove a changed key: ssh prints the file and line that hold it, before any output of the host
+    itself. The command is printed by Debian's and Fedora's ssh only, file and line by all."""
     command = re.search(r"remove with:\s*(ssh-keygen [^\r\n]+)", message)
     if command:
         return f"`{_plain(command[1].encode())}`"
@@ -427,7 +427,7 @@ def _forget(message: str) -> str:
 
 
 def _key_owner(message: str) -> str:
-    """The name of the host whose key ssh reports, which may be a jump host."""
+    """Return the name of the host whose key ssh reports, which may be a jump host."""
     named = re.search(
         r"(?:Host key for|host key is known for|host key for) (\S+) (?:has changed|and you|was revoked)",
         message,
@@ -436,6 +436,6 @@ def _key_owner(message: str) -> str:
 
 
 def _plain(output: bytes) -> str:
-    """The end of untrusted output, as one line without control characters."""
+    """Return the end of untrusted output, as one line without control characters."""
     text = output.decode(errors="replace")
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[-200:]

@@ -93,7 +93,7 @@ def way_to(machine: Machine, path: str) -> Way:
 
 
 def way_inside(machine: Machine, directory: str) -> Way:
-    """The same for what we make in ``directory``."""
+    """Return the same for what we make in ``directory``."""
     way = way_to(machine, directory)
     asked = machine.run(["stat", "-c", "%u %f", "--", "/proc/self/", way.path])
     (user, _), (owner, mode) = (
@@ -154,7 +154,7 @@ def kept_open(
 
 
 def _leads(machine: Machine, path: str) -> str:
-    """The name of what is open under a path of /proc, which the kernel keeps up to date."""
+    """Return the name of what is open under a path of /proc, which the kernel keeps up to date."""
     return (
         machine.run(["readlink", "--", path])
         .stdout.decode(errors="surrogateescape")

@@ -261,7 +261,7 @@ class LocalMachine:
 
 
 def _memory() -> BinaryIO:
-    """A file in memory, so that settings can be restored even with a full disk. Raises MachineError."""
+    """Return a file in memory, so that settings can be restored even with a full disk. Raises MachineError."""
     try:
         return os.fdopen(os.memfd_create("iodelta"), "w+b")
     except OSError as error:

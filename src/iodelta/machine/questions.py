@@ -35,7 +35,7 @@ class Block(threading.local):
         self.known: dict[Question, Answer] = {}
 
     def ahead(self, question: Question) -> tuple[Question, ...]:
-        """The questions to ask along with one: all expected ones, else all files of the glob that listed it."""
+        """Return the questions to ask along with one: all expected ones, else all files of the glob that listed it."""
         if question in self.expected:
             return self.expected
         for known, answer in self.known.items():
@@ -63,14 +63,14 @@ def codes_of(
 
 
 def code_of(question: Question) -> str:
-    """The code of a program to run, with its environment."""
+    """Return the code of a program to run, with its environment."""
     words = question[1:]
     at = words.index("")
     return command(words[at + 1 :], env=dict(word.split("=", 1) for word in words[:at]))
 
 
 def matches_of(patterns: Sequence[str], reply: Reply) -> dict[Question, Answer]:
-    """The matches of each pattern; in the answer an empty path ends those of a pattern."""
+    """Return the matches of each pattern; in the answer an empty path ends those of a pattern."""
     paths = iter(reply.stdout.split(b"\0"))
     answers: dict[Question, Answer] = {}
     for pattern in patterns:

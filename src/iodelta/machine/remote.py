@@ -18,7 +18,7 @@ class Shells(Protocol):
     name: str
 
     def ask(self, code: str) -> Reply:
-        """One answer of an idle channel."""
+        """Return one answer of an idle channel."""
 
     def give(self, channel: Channel) -> None:
         """Take back a channel that has nothing left to say."""

@@ -57,7 +57,7 @@ class Line(Protocol):
         """End it; unless ``clean``, also end what still runs there."""
 
     def channel(self) -> Channel:
-        """A new sh there. Raises LostError, MachineError."""
+        """Return a new sh there. Raises LostError, MachineError."""
 
     @property
     def ahead(self) -> float:
@@ -124,13 +124,13 @@ class ShellMachine:
     # ---------------------------------------------------------------------------------------------- channels
 
     def ask(self, code: str) -> Reply:
-        """One answer of an idle channel."""
+        """Return one answer of an idle channel."""
         return self.ask_all([code])[0]
 
     def ask_all(
         self, codes: Sequence[str], timeout: float | None = None
     ) -> list[Reply]:
-        """All answers in one round trip. A channel that is interrupted in the middle is never used again."""
+        """Return all answers in one round trip. A channel that is interrupted in the middle is never used again."""
         channel = self._take()
         done = False
         try:
@@ -368,15 +368,15 @@ class ShellMachine:
             block.begin(None, ())
 
     def _answer(self, question: Question) -> Answer:
-        """The answer to a question. Raises MachineError where it is one."""
+        """Return the answer to a question. Raises MachineError where it is one."""
         answer = self._asked(question)
         if isinstance(answer, MachineError):
             raise MachineError(answer.what, place=answer.place, remedy=answer.remedy)
         return answer
 
     def _asked(self, question: Question) -> Answer:
-        """The answer to one question. In ``together`` others are asked along with it: those of the last block of this
-        name, or the files next to it."""
+        """Return the answer to one question. In ``together`` others are asked along with it: those of the last block
+        of this name, or the files next to it."""
         block = self._block
         if block.name is None:
             return self._answers([question])[question]
@@ -386,7 +386,9 @@ class ShellMachine:
         return block.known[question]
 
     def _answers(self, questions: Sequence[Question]) -> dict[Question, Answer]:
-        """All answers in one round trip. Files that cannot be separated in the stream are read again, one by one."""
+        """Return all answers in one round trip. Files that cannot be separated in the stream are read again, one by
+        one.
+        """
         # The separator file must not be among the files of a stream: its text would count as a separator.
         answers: dict[Question, Answer] = (
             {("read", SEPARATOR): self._separator} if self._separator else {}

@@ -16,12 +16,12 @@ ERRORS = {os.strerror(number): name for number, name in errno.errorcode.items()}
 
 
 def between(paths: Sequence[str], separator: str) -> list[str]:
-    """The words of one ``cat`` of all ``paths`` with ``separator`` after each but the last."""
+    """Return the words of one ``cat`` of all ``paths`` with ``separator`` after each but the last."""
     return list(chain.from_iterable((separator, path) for path in paths))[1:]
 
 
 def text_of(path: str, reply: Reply) -> bytes | MachineError:
-    """What ``cat`` of one file printed, or why it could not."""
+    """Return what ``cat`` of one file printed, or why it could not."""
     if reply.word == "0":
         return reply.stdout
     return MachineError(f"cannot read: {reason(reply.stderr)}", place=path)
@@ -30,7 +30,7 @@ def text_of(path: str, reply: Reply) -> bytes | MachineError:
 def texts_of(
     paths: Sequence[str], reply: Reply, separator: bytes
 ) -> list[bytes | MachineError | None]:
-    """The text of each file, why it has none, or None if that is unknown."""
+    """Return the text of each file, why it has none, or None if that is unknown."""
     pieces = reply.stdout.split(separator) if separator else []
     if len(pieces) != len(paths):
         return [None] * len(paths)
@@ -89,7 +89,7 @@ def command(
 
 
 def prelude(env: Mapping[str, str] | None, cwd: str | None) -> str:
-    """What comes before a command in its subshell."""
+    """Return what comes before a command in its subshell."""
     there = f"cd -- {quoted(cwd)} && " if cwd else ""
     return there + "".join(
         f"export {name}={quoted(value)} && " for name, value in (env or {}).items()
@@ -97,17 +97,19 @@ def prelude(env: Mapping[str, str] | None, cwd: str | None) -> str:
 
 
 def source(data: bytes) -> str:
-    """The beginning of a pipeline that outputs these bytes."""
+    """Return the beginning of a pipeline that outputs these bytes."""
     return f"printf %s {quoted(base64.b64encode(data).decode())} | base64 -d |"
 
 
 def spelt(words: Sequence[str]) -> str:
-    """The words of a command, each exactly as it is. Raises MachineError for a NUL."""
+    """Return the words of a command, each exactly as it is. Raises MachineError for a NUL."""
     return " ".join(map(quoted, words))
 
 
 def exit_code(word: str) -> int:
-    """An exit status as Python gives it: negative for the signal that ended it. Raises MachineError for another word."""
+    """Return an exit status as Python gives it: negative for the signal that ended it. Raises MachineError for another
+    word.
+    """
     if not word.isdigit():
         raise MachineError(f"the shell answered {word!r} instead of an exit status")
     code = int(word)
@@ -118,7 +120,7 @@ def exit_code(word: str) -> int:
 
 
 def reason(stderr: bytes) -> str:
-    """The kernel's reason in an error of cat or dd: ``Permission denied (EACCES)``."""
+    """Return the kernel's reason in an error of cat or dd: ``Permission denied (EACCES)``."""
     lines = stderr.decode(errors="replace").strip().splitlines()
     message = lines[-1].rpartition(": ")[2] if lines else "no reason given"
     if message not in ERRORS:

@@ -189,7 +189,7 @@ class GuestLine:
         return self._greeted(self._ports.pop(0), PATIENCE)
 
     def lost(self, said: str = "") -> LostError:
-        """The error to raise when the guest has ended, or was given up."""
+        """Return the error to raise when the guest has ended, or was given up."""
         self._look(wait=2.0)
         console = "".join(f"\n  | {line}" for line in self._console)
         return LostError(
@@ -277,7 +277,7 @@ class GuestLine:
         return boot.Wait(self._guest, patience(self.spec, seconds), ALIVE)
 
     def _look(self, wait: float = 0.0) -> bool:
-        """Whether it has ended; then the reason is known."""
+        """Return whether it has ended; then the reason is known."""
         end = time.monotonic() + wait
         while self._guest is not None and not self._closing.is_set():
             with self._looking:
@@ -379,7 +379,7 @@ class VmMachine(ShellMachine):
         return self._line.kernel.release if self._line.kernel else ""
 
     def _wait_for_disks(self) -> str:
-        """The first disk's device, once all are there. Raises MeasureError."""
+        """Return the first disk's device, once all are there. Raises MeasureError."""
         nodes = guest_disks.nodes(self.spec.disks)
         end = time.monotonic() + patience(self.spec, PATIENCE)
         while absent := [node for node in nodes if not self.glob(node)]:
@@ -431,7 +431,7 @@ def _programs(spec: Spec) -> tuple[str, ...]:
 
 
 def kernel_of(spec: Spec) -> kernels.Kernel:
-    """The kernel that is booted: the named one, or the newest here. Raises MeasureError, RequestError."""
+    """Return the kernel that is booted: the named one, or the newest here. Raises MeasureError, RequestError."""
     if spec.kernel:
         return kernels.find(spec.kernel)
     known = kernels.here()
@@ -491,7 +491,9 @@ def _base(spec: Spec, kernel: kernels.Kernel) -> guest.Base:
 
 
 def _workplace() -> tuple[Path, LocalLock]:
-    """A directory for a guest, locked while the guest lives: a process's number says nothing in another container."""
+    """Return a directory for a guest, locked while the guest lives: a process's number says nothing in another
+    container.
+    """
     while True:  # another run may sweep it between its making and the lock
         place = tempfile.mkdtemp(prefix=f"iodelta-vm-{os.getpid()}-")
         held = LocalMachine().lock(place)

@@ -30,7 +30,7 @@ class Anatomy(msgspec.Struct, frozen=True):
 
 
 def anatomy(folder: Folder, plan: PathPlan, outputs: Mapping[int, Output]) -> Anatomy:
-    """The anatomies of a folder, as far as it has their boots. Raises MeasureError for damaged files."""
+    """Return the anatomies of a folder, as far as it has their boots. Raises MeasureError for damaged files."""
     boots = [
         boot
         for boot in plan.boots
@@ -99,7 +99,7 @@ def _epochs(
 
 
 def _sound(read: Callable[[], Read], place: str) -> Read:
-    """What ``read`` returns. Raises MeasureError for a file that the plugin did not write."""
+    """Return what ``read`` returns. Raises MeasureError for a file that the plugin did not write."""
     try:
         return read()
     except ValueError as error:

@@ -50,7 +50,7 @@ class Charge(msgspec.Struct, frozen=True):
 
     @property
     def word(self) -> Word:
-        """Whether an I/O's path has more; empty if the counts do not show it."""
+        """Return whether an I/O's path has more; empty if the counts do not show it."""
         if abs(self.change) >= self.bar:
             return "more" if self.change > 0 else "fewer"
         return "same" if abs(self.change) < SAME else ""
@@ -71,7 +71,9 @@ def bill(
     costs: tuple[Cost, Cost],
     footprint: Footprint | None = None,
 ) -> Bill:
-    """The bill of a cell from the costs of its I/Os under baseline and variant; with a ``footprint``, its medians."""
+    """Return the bill of a cell from the costs of its I/Os under baseline and variant; with a ``footprint``, its
+    medians.
+    """
     ios = min(cost.ios for cost in costs)
     charges = [
         _charge(kind, ios, *(cost.classes.get(kind, {}) for cost in costs))
@@ -83,7 +85,7 @@ def bill(
 
 
 def _exact(charge: Charge, measured: Measured) -> Charge:
-    """The same charge with medians; its bar is that of the layout sweep, if there was one."""
+    """Return the same charge with medians; its bar is that of the layout sweep, if there was one."""
     bar = charge.bar if measured.bar is None else measured.bar + CERTAIN
     return msgspec.structs.replace(
         charge, baseline=measured.baseline, value=measured.value, bar=bar, exact=True

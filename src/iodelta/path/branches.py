@@ -46,7 +46,7 @@ class Branch(msgspec.Struct, frozen=True):
 
     @property
     def width(self) -> float:
-        """The larger side."""
+        """Return the larger side."""
         return max(self.baseline, self.value)
 
 
@@ -64,7 +64,7 @@ class CallTree(msgspec.Struct, frozen=True):
 
 
 def call_tree(cell: str, variant: str, sides: tuple[Calls, Calls]) -> CallTree:
-    """The difference of a cell's calls under baseline and variant."""
+    """Return the difference of a cell's calls under baseline and variant."""
     orphans = (sides[0].orphans, sides[1].orphans)
     for side, name in zip(sides, ("the baseline", variant), strict=True):
         if side.refused:
@@ -108,7 +108,7 @@ def _plant(paths: Mapping[Path, float]) -> _Node:
 
 
 def _merged(name: str, before: _Node, after: _Node) -> Branch:
-    """One branch of both trees; its children that are too small to be shown are added up."""
+    """Return one branch of both trees; its children that are too small to be shown are added up."""
     for part in (*_inlined(before, after), *_inlined(after, before)):
         name = f"{name} + {part}"
     branches = [_merged(label, *pair) for label, pair in _pairs(before, after)]
@@ -142,7 +142,7 @@ def _summed(small: list[Branch]) -> Branch:
 
 
 def _pairs(before: _Node, after: _Node) -> Iterator[tuple[str, tuple[_Node, _Node]]]:
-    """The children of both, matched by name or by what they share; then those of one side only."""
+    """Yield the children of both, matched by name or by what they share; then those of one side only."""
     old, new = before.children, after.children
     for name in old.keys() & new.keys():
         yield name, (old[name], new[name])
@@ -157,7 +157,7 @@ def _pairs(before: _Node, after: _Node) -> Iterator[tuple[str, tuple[_Node, _Nod
 
 
 def _inlined(whole: _Node, other: _Node) -> Iterator[str]:
-    """Names of functions that ``other`` lacks although it calls most of their callees: they become part of
+    """Yield names of functions that ``other`` lacks although it calls most of their callees: they become part of
     ``whole``."""
     for name in sorted(whole.children.keys() - other.children.keys()):
         node = whole.children[name]
@@ -201,7 +201,7 @@ def _alike(
 
 
 def _likeness(a: tuple[str, _Node], b: tuple[str, _Node]) -> float:
-    """The share of two functions that is common; from ``SHARED`` on they count as one that was renamed."""
+    """Return the share of two functions that is common; from ``SHARED`` on they count as one that was renamed."""
     (old, left), (new, right) = a, b
     calls = [_calls(name, node) for name, node in (a, b)]
     share = _common(calls[0], calls[1])
@@ -215,20 +215,22 @@ def _likeness(a: tuple[str, _Node], b: tuple[str, _Node]) -> float:
 
 
 def _calls(name: str, node: _Node) -> dict[str, float]:
-    """What a function's callees execute, by name."""
+    """Return what a function's callees execute, by name."""
     calls: dict[str, float] = {**node.by_name}
     calls[name] = calls.get(name, 0.0) - node.own
     return calls
 
 
 def _extends(old: str, new: str) -> bool:
-    """Whether one name is the other with more words before or after it: kmem_cache_alloc, kmem_cache_alloc_noprof."""
+    """Return whether one name is the other with more words before or after it: kmem_cache_alloc,
+    kmem_cache_alloc_noprof.
+    """
     shorter, longer = sorted((old.strip("_"), new.strip("_")), key=len)
     return longer.startswith(f"{shorter}_") or longer.endswith(f"_{shorter}")
 
 
 def _common(a: Mapping[str, float], b: Mapping[str, float]) -> float:
-    """The share of instructions that both execute, function by function, in those of the larger one."""
+    """Return the share of instructions that both execute, function by function, in those of the larger one."""
     names = a.keys() | b.keys()
     both = sum(min(a.get(name, 0.0), b.get(name, 0.0)) for name in names)
     either = sum(max(a.get(name, 0.0), b.get(name, 0.0)) for name in names)

@@ -44,8 +44,8 @@ class _Phases(msgspec.Struct):
 def per_io(
     tree: bytes, counts: bytes, symbols: Symbols, ios: Mapping[int, int]
 ) -> dict[int, Calls]:
-    """The calls of one I/O of each cell; ``counts`` is what the same boot counted without paths, ``ios`` N of each
-    cell. Raises ValueError for what the plugin did not write."""
+    """Return the calls of one I/O of each cell; ``counts`` is what the same boot counted without paths, ``ios`` N of
+    each cell. Raises ValueError for what the plugin did not write."""
     phases = _read(tree, symbols)
     flat = executed(counts, symbols)
     return {cell: _slope(cell, count, phases, flat) for cell, count in ios.items()}
@@ -54,7 +54,7 @@ def per_io(
 def _slope(
     cell: int, ios: int, phases: _Phases, flat: Mapping[int, Mapping[str, int]]
 ) -> Calls:
-    """What one I/O adds: the difference between a cell's second phase, with twice as many I/Os, and its first."""
+    """Return what one I/O adds: the difference between a cell's second phase, with twice as many I/Os, and its first."""
     numbers = (2 * cell + 1, 2 * cell + 2)
     first, second = (phases.paths[number] for number in numbers)
     added = {
@@ -122,8 +122,8 @@ class _Reader:
 
 
 def _within(path: Path, name: str) -> Path:
-    """The path of code of a function in a call at ``path``: a function that is reached by a jump, not by a call, is
-    below the one that jumped."""
+    """Return the path of code of a function in a call at ``path``: a function that is reached by a jump, not by a
+    call, is below the one that jumped."""
     return path if path[-1] == name else (*path, name)
 
 

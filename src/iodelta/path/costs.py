@@ -29,7 +29,9 @@ class Costed(msgspec.Struct, frozen=True):
 def costed(
     folder: Folder, plan: PathPlan, outputs: Mapping[int, Output]
 ) -> Iterator[Costed]:
-    """Every cell of every variant for which the plugin counted both sides. Raises MeasureError for damaged counts."""
+    """Yield every cell of every variant for which the plugin counted both sides. Raises MeasureError for damaged
+    counts.
+    """
     costs: dict[str, Mapping[int, Cost]] = {}
     for boot in plan.boots:
         counted = boot.purpose in ("functions", "anatomy") and not boot.seed
@@ -47,7 +49,7 @@ def costed(
 def function_tables(
     plan: PathPlan, outputs: Mapping[int, Output], costed: Sequence[Costed]
 ) -> Iterator[FunctionTable]:
-    """The tables, each checked against the medians of the boots that are judged."""
+    """Yield the tables, each checked against the medians of the boots that are judged."""
     for pair in costed:
         before, after = pair.costs
         timed = _both_timed(
@@ -59,7 +61,7 @@ def function_tables(
 
 
 def bills(costed: Sequence[Costed], footprints: Sequence[Footprint]) -> Iterator[Bill]:
-    """The bill of each pair whose boots both counted classes of instructions."""
+    """Yield the bill of each pair whose boots both counted classes of instructions."""
     medians = {(pair.cell, pair.variant): pair for pair in footprints if pair.by_ios}
     for pair in costed:
         before, after = pair.costs
@@ -76,7 +78,7 @@ def _both_timed(
 
 
 def _costs(folder: Folder, boot: BootPlan, output: Output) -> Mapping[int, Cost]:
-    """What an I/O of each cell of a boot costs. Raises MeasureError."""
+    """Return what an I/O of each cell of a boot costs. Raises MeasureError."""
     place = boot.place(folder)
     counts = folder.read_raw(boot.number, "counts")
     try:
@@ -90,7 +92,7 @@ def _costs(folder: Folder, boot: BootPlan, output: Output) -> Mapping[int, Cost]
 def _timed(
     plan: PathPlan, outputs: Mapping[int, Output], variant: str, number: int
 ) -> Timed | None:
-    """The median of a cell; None if its I/Os have several directions, since a table covers all of them."""
+    """Return the median of a cell; None if its I/Os have several directions, since a table covers all of them."""
     output = cell_of(outputs, plan.exact(variant), number)
     experiment = plan.experiment
     cell = experiment.cells[number]

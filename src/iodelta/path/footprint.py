@@ -50,7 +50,7 @@ class Epochs(msgspec.Struct, frozen=True):
 
     @property
     def by_ios(self) -> bool:
-        """Whether an epoch is an I/O."""
+        """Return whether an epoch is an I/O."""
         return abs(self.each - 1) <= ALMOST
 
 
@@ -67,7 +67,7 @@ class Measured(msgspec.Struct, frozen=True):
 
     @property
     def change(self) -> float:
-        """How many more."""
+        """Return how many more."""
         return self.value - self.baseline
 
     @property
@@ -91,19 +91,19 @@ class Footprint(msgspec.Struct, frozen=True):
     """Calls of submit_bio for each I/O; an epoch is from one to the next."""
 
     def of(self, name: str, scope: Scope = "kernel") -> Measured:
-        """The measure of a name. Raises KeyError."""
+        """Return the measure of a name. Raises KeyError."""
         by_name = {(each.name, each.scope): each for each in self.measures}
         return by_name[name, scope]
 
     @property
     def by_ios(self) -> bool:
-        """Whether an epoch is an I/O."""
+        """Return whether an epoch is an I/O."""
         return all(abs(each - 1) <= ALMOST for each in self.each)
 
 
 def read(epochs: bytes, ios: Mapping[int, int]) -> dict[int, Epochs]:
-    """The epochs of each cell that has any, from what the plugin wrote; ``ios`` is N of each cell, which its second run
-    does twice. Raises ValueError."""
+    """Return the epochs of each cell that has any, from what the plugin wrote; ``ios`` is N of each cell, which its
+    second run does twice. Raises ValueError."""
     rows: defaultdict[int, list[list[int]]] = defaultdict(list)
     for line in epochs.decode("ascii", "replace").splitlines():
         phase, *values = map(int, line.split())
@@ -130,7 +130,7 @@ def footprint(
     sides: tuple[Epochs, Epochs],
     layouts: tuple[Sequence[Epochs], Sequence[Epochs]],
 ) -> Footprint:
-    """A cell's footprint under baseline and variant; ``layouts`` are those of their boots with other address
+    """Return a cell's footprint under baseline and variant; ``layouts`` are those of their boots with other address
     layouts."""
     measures = [
         _measured(name, scope, sides, layouts)

@@ -45,7 +45,7 @@ class Built(msgspec.Struct, frozen=True):
 
 
 def why_not() -> str:
-    """Why no table of functions is possible; empty if it is."""
+    """Return why no table of functions is possible; empty if it is."""
     if shutil.which("gcc"):
         return ""
     return "gcc is not on this machine (Debian: apt-get install gcc)"
@@ -107,7 +107,7 @@ def compiled(made: Path, source: Path, *words: str) -> None:
 
 
 def _accepted(plugin: Path) -> bool:
-    """Whether qemu loads it: started without a machine it ends by itself."""
+    """Return whether qemu loads it: started without a machine it ends by itself."""
     words = [
         "qemu-system-x86_64",
         "-machine",
@@ -142,7 +142,7 @@ class Symbols:
         return bool(self._addresses)
 
     def name(self, address: int) -> str:
-        """The function that contains an address."""
+        """Return the function that contains an address."""
         if address < USER_END:
             return USER
         place = bisect.bisect_right(self._addresses, address) - 1
@@ -164,7 +164,9 @@ class Cost(msgspec.Struct, frozen=True):
 
 
 def per_io(counts: bytes, symbols: Symbols, ios: Mapping[int, int]) -> dict[int, Cost]:
-    """The cost of one I/O of each cell, from what the plugin wrote; ``ios`` is N of each cell. Raises ValueError."""
+    """Return the cost of one I/O of each cell, from what the plugin wrote; ``ios`` is N of each cell. Raises
+    ValueError.
+    """
     totals = _totals(counts, symbols)
     costs = {}
     for cell, count in ios.items():
@@ -185,7 +187,7 @@ Executed = dict[str, dict[str, int]]
 
 
 def in_kernel(costs: Mapping[str, float]) -> float:
-    """The cost of all kernel functions together."""
+    """Return the cost of all kernel functions together."""
     return sum(cost for name, cost in costs.items() if name != USER)
 
 

@@ -147,8 +147,8 @@ phases() {  # the same job once and with twice as many I/Os: what both share can
 def job_archive(
     target: Spec, size: str, cells: Sequence[CellJob], *, mark: bytes = b""
 ) -> bytes:
-    """The archive of one boot; with ``mark``, the program that announces phases, every cell runs in two for the plugin,
-    and the kernel's symbols follow. Raises RequestError for an option of the target that nothing takes."""
+    """Return the archive of one boot; with ``mark``, the program that announces phases, every cell runs in two for the
+    plugin, and the kernel's symbols follow. Raises RequestError for an option of the target that nothing takes."""
     entries: dict[str, Entry] = {
         JOB: program(f"{_PHASES}{FUNCTIONS}{_RUN}".encode()),
         "job/settle": Entry(f"{SETTLE}\n".encode()),

@@ -57,12 +57,12 @@ class Count(msgspec.Struct, frozen=True):
 
     @property
     def low(self) -> float:
-        """The least median of all its boots."""
+        """Return the least median of all its boots."""
         return min((self.median, *self.layouts))
 
     @property
     def high(self) -> float:
-        """The largest."""
+        """Return the largest."""
         return max((self.median, *self.layouts))
 
 
@@ -89,7 +89,7 @@ class Shift(msgspec.Struct, frozen=True):
 
     @property
     def share(self) -> float | None:
-        """The change as a share of the baseline."""
+        """Return the change as a share of the baseline."""
         if self.change is None or not self.baseline:
             return None
         return self.change / self.baseline
@@ -179,7 +179,7 @@ class PathAccount(msgspec.Struct, frozen=True):
 
 
 def judge(folder: Folder) -> PathAccount:
-    """The account of a folder, complete or still being made. Raises MeasureError for a damaged one."""
+    """Return the account of a folder, complete or still being made. Raises MeasureError for a damaged one."""
     plan = folder.read_plan(PathPlan)
     events = folder.events()
     folder.check_journal()
@@ -280,7 +280,7 @@ def _options_of_cells(experiment: Experiment) -> Iterator[dict[str, str | None]]
 
 
 def _is_deep(options: Mapping[str, str | None]) -> bool:
-    """Whether several I/Os may be in flight: of a synchronous engine one is, whatever its depth."""
+    """Return whether several I/Os may be in flight: of a synchronous engine one is, whatever its depth."""
     return in_flight(options) != 1
 
 
@@ -291,7 +291,7 @@ def _output(folder: Folder, boot: BootPlan) -> Output:
 def _problems(
     plan: PathPlan, done: Mapping[int, Booted], outputs: Mapping[int, Output]
 ) -> list[str]:
-    """Why boots failed and cells could not be measured, each once."""
+    """Return why boots failed and cells could not be measured, each once."""
     problems: dict[str, None] = {}
     for boot in plan.boots:
         ended = done.get(boot.number)
@@ -332,7 +332,7 @@ def _counts(plan: PathPlan, outputs: Mapping[int, Output]) -> list[Count]:
 def _layout_medians(
     plan: PathPlan, outputs: Mapping[int, Output], variant: str, number: int, kind: Kind
 ) -> tuple[float, ...]:
-    """The median of a cell in every boot with another address layout."""
+    """Return the median of a cell in every boot with another address layout."""
     boots = [
         boot.number
         for boot in plan.boots
@@ -352,7 +352,7 @@ def _latencies(
 def _shifts(
     plan: PathPlan, counts: Sequence[Count], outputs: Mapping[int, Output]
 ) -> list[Shift]:
-    """The shifts of all pairs of the plan."""
+    """Return the shifts of all pairs of the plan."""
     count_of = {(count.cell, count.variant, count.kind): count for count in counts}
     shifts: list[Shift] = []
     for number, cell in enumerate(plan.experiment.cells):
@@ -369,7 +369,7 @@ def _shifts(
 def _missing(
     plan: PathPlan, outputs: Mapping[int, Output], number: int, pair: tuple[str, str]
 ) -> str:
-    """Why a cell of a pair has no count; empty if both sides have one."""
+    """Return why a cell of a pair has no count; empty if both sides have one."""
     for name in pair:
         output = cell_of(outputs, plan.exact(name), number)
         reason = output.reason if output else "did not boot to its end"

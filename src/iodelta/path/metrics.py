@@ -113,5 +113,5 @@ SHORT: Mapping[str, str] = {
 
 
 def path_metric(name: str) -> PathMetric | None:
-    """The metric of a name or of a short one; None for one that is not counted."""
+    """Return the metric of a name or of a short one; None for one that is not counted."""
     return METRICS.get(SHORT.get(name, name))

@@ -214,7 +214,7 @@ def births(lines: Sequence[str]) -> list[Birth]:
 
 
 def _object(line: str) -> Birth | None:
-    """The object that a line of the guest's script is about."""
+    """Return the object that a line of the guest's script is about."""
     match = re.fullmatch(r"([0-9a-f]{16}) (\d+) ([\w.]+)", line)
     if not match:
         return None
@@ -222,7 +222,7 @@ def _object(line: str) -> Birth | None:
 
 
 def _pages(line: str) -> Birth | None:
-    """The pages that a line of the guest's script is about, unless they are for a slab."""
+    """Return the pages that a line of the guest's script is about, unless they are for a slab."""
     match = re.fullmatch(r"page (?:0x)?([0-9a-f]{1,10}) (\d{1,2}) ([\w.]+)", line)
     if not match or _function(match[3]) in SLABS:
         return None
@@ -232,7 +232,7 @@ def _pages(line: str) -> Birth | None:
 
 
 def _function(symbol: str) -> str:
-    """The function of a symbol, without the compiler's suffixes such as `.part.0`."""
+    """Return the function of a symbol, without the compiler's suffixes such as `.part.0`."""
     return re.sub(r"\..*", "", symbol)
 
 
@@ -254,7 +254,7 @@ class _Placed:
         self._begins = [birth.address for birth in allocations]
 
     def of(self, address: int) -> Birth | None:
-        """The allocation that contains an address."""
+        """Return the allocation that contains an address."""
         index = bisect.bisect_right(self._begins, address) - 1
         if index < 0:
             return None
@@ -288,11 +288,11 @@ class Names:
         self._pages = _Placed([birth for birth in allocations if birth.pages])
 
     def function(self, pc: int) -> str:
-        """The function that holds an instruction."""
+        """Return the function that holds an instruction."""
         return self._code.name(pc)
 
     def data(self, address: int, bases: Mapping[int, int]) -> Named | None:
-        """What lies at an address; None where nothing is known."""
+        """Return what lies at an address; None where nothing is known."""
         if address < USER_END:
             return Named(USER, 0)
         return (
@@ -325,7 +325,7 @@ class Names:
         return Named(name, offset) if known else None
 
     def _at(self, address: int) -> tuple[str, int]:
-        """The last symbol at or before an address, and the distance from it; an empty name if there is none."""
+        """Return the last symbol at or before an address, and the distance from it; an empty name if there is none."""
         index = bisect.bisect_right(self._addresses, address) - 1
         if index < 0:
             return "", 0
@@ -356,7 +356,7 @@ class SharedLine(msgspec.Struct, frozen=True):
 
 
 def shared_line(line: MovedLine, phase: Phase, names: Names) -> SharedLine:
-    """A line with its name."""
+    """Return a line with its name."""
     whole = list(_named_bytes(line, phase, names))
     first = whole[0] if whole else Named("", 0)
     writers = _functions(line.touchers, names, store=True)
@@ -375,7 +375,7 @@ def shared_line(line: MovedLine, phase: Phase, names: Names) -> SharedLine:
 
 
 def _named_bytes(line: MovedLine, phase: Phase, names: Names) -> Iterator[Named]:
-    """What lies at each byte that a CPU touched."""
+    """Yield what lies at each byte that a CPU touched."""
     touched = 0
     for of_cpu in line.touched.values():
         touched |= of_cpu.read | of_cpu.written
@@ -389,7 +389,7 @@ def _named_bytes(line: MovedLine, phase: Phase, names: Names) -> Iterator[Named]
 def _functions(
     touchers: Sequence[Toucher], names: Names, *, store: bool
 ) -> tuple[str, ...]:
-    """The functions that store to a line, or load from it, most frequent first."""
+    """Return the functions that store to a line, or load from it, most frequent first."""
     counts: Counter[str] = Counter()
     for toucher in touchers:
         if toucher.store == store:

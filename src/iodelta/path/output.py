@@ -51,7 +51,9 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 def median_of(pairs: Sequence[tuple[int, int]], total: int) -> float:
-    """The median of ``total`` numbers, given as pairs of value and count, ascending. Raises ValueError for fewer."""
+    """Return the median of ``total`` numbers, given as pairs of value and count, ascending. Raises ValueError for
+    fewer.
+    """
     return (_at(pairs, (total - 1) // 2) + _at(pairs, total // 2)) / 2
 
 
@@ -111,7 +113,7 @@ class Output(msgspec.Struct, frozen=True):
 
 
 def read(data: bytes, place: str) -> Output:
-    """A guest's output. Raises MeasureError for one that is not whole."""
+    """Return a guest's output. Raises MeasureError for one that is not whole."""
     text = data.decode("utf-8", "replace")
     parts = list(sections(text))
     if not parts or not parts[0][0].startswith("boot ") or parts[-1][0] != "end":
@@ -137,7 +139,7 @@ def read(data: bytes, place: str) -> Output:
 
 
 def cell_of(outputs: Mapping[int, Output], boot: int, number: int) -> CellOutput | None:
-    """The output of a cell in a boot; None if the boot or the cell did not complete."""
+    """Return the output of a cell in a boot; None if the boot or the cell did not complete."""
     return outputs[boot].cells.get(number) if boot in outputs else None
 
 

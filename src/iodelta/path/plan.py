@@ -108,7 +108,7 @@ class PathPlan(msgspec.Struct, frozen=True):
                 yield number, variant, baseline[number], of_variant[number]
 
     def arm(self, variant: str) -> Arm:
-        """The arm of a variant."""
+        """Return the arm of a variant."""
         return next(arm for arm in self.arms if arm.variant == variant)
 
     def exact(self, variant: str) -> int:
@@ -121,20 +121,20 @@ class PathPlan(msgspec.Struct, frozen=True):
 
     @property
     def sharing(self) -> bool:
-        """Whether moved cache lines are counted, in place of instructions."""
+        """Return whether moved cache lines are counted, in place of instructions."""
         return self.experiment.anatomy == "sharing"
 
     @property
     def others(self) -> tuple[str, ...]:
-        """The variants that are compared with the baseline."""
+        """Return the variants that are compared with the baseline."""
         variants = [arm.variant for arm in self.arms]
         baseline = self.experiment.baseline
         return tuple(variant for variant in variants if variant != baseline)
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """The pairs that are compared: baseline and variant; in a row of kernels each with the one before, and the
-        first with the last, since many small steps can add up."""
+        """Return the pairs that are compared: baseline and variant; in a row of kernels each with the one before, and
+        the first with the last, since many small steps can add up."""
         if not self.row:
             return tuple(product([self.experiment.baseline], self.others))
         names = [arm.variant for arm in self.arms]
@@ -211,7 +211,7 @@ def _refuse_without(why: str, experiment: Experiment) -> None:
 def _boots(
     experiment: Experiment, *, functions: bool, seeds: tuple[int, ...]
 ) -> tuple[BootPlan, ...]:
-    """The baseline twice, since both boots must give the same counts; the other variants; all at other layouts."""
+    """Return the baseline twice, since both boots must give the same counts; the other variants; all at other layouts."""
     baseline = experiment.baseline
     variants = [variant.name for variant in experiment.variants]
     others = [variant for variant in variants if variant != baseline]
@@ -279,7 +279,7 @@ def _check_options(experiment: Experiment) -> None:
 
 
 def target(experiment: Experiment) -> spec.Spec:
-    """The target in the guest, as in ``md-raid10:layout=f2``; null_blk by default. Raises RequestError."""
+    """Return the target in the guest, as in ``md-raid10:layout=f2``; null_blk by default. Raises RequestError."""
     made = _target(experiment.target.path)
     targets.find(made.target)
     return made
@@ -311,7 +311,7 @@ def _arm(experiment: Experiment, variant: Variant) -> Arm:
 
 
 def _newest_kernel(variant: Variant) -> kernels.Kernel:
-    """The newest kernel on this machine, for a variant that names none. Raises MeasureError."""
+    """Return the newest kernel on this machine, for a variant that names none. Raises MeasureError."""
     known = kernels.here()
     if not known:
         raise MeasureError(
@@ -329,7 +329,7 @@ def _memory(kind: str) -> int:
 
 
 def _base(experiment: Experiment, kernel: kernels.Kernel) -> guest.Base:
-    """The guest of a kernel: the same for every variant that boots it."""
+    """Return the guest of a kernel: the same for every variant that boots it."""
     wanted = [settings(variant.knobs, variant.name) for variant in experiment.variants]
     wanted += [
         settings(condition.knobs, condition.name) for condition in experiment.conditions
@@ -380,7 +380,7 @@ def _initramfs(
 def _cell_jobs(
     experiment: Experiment, name: str, kernel: kernels.Kernel
 ) -> list[CellJob]:
-    """The cells as a variant runs them, with a reason for those that its kernel cannot."""
+    """Return the cells as a variant runs them, with a reason for those that its kernel cannot."""
     variant = experiment.variant(name)
     kind = targets.find(target(experiment).target)
     loadable = kernel.loadable()

@@ -60,7 +60,7 @@ COMPLETE, INTERRUPTED, REFUSED = "complete", "interrupted", "refused"
 
 
 def mishap(plan: PathPlan, ended: boot.Ended, output: bytes) -> bool:
-    """Whether a fault of qemu ended a boot, not one of the booted kernel."""
+    """Return whether a fault of qemu ended a boot, not one of the booted kernel."""
     return plan.sharing and "panicked" in ended.problem and b"@boot" not in output
 
 
@@ -75,12 +75,12 @@ class Watcher(Protocol):
 
 
 def booted(events: list[Event]) -> dict[int, Booted]:
-    """The boots that were made, by number."""
+    """Return the boots that were made, by number."""
     return {event.boot: event for event in events if isinstance(event, Booted)}
 
 
 def alike(folder: Folder, plan: PathPlan, done: dict[int, Booted]) -> bool | None:
-    """Whether the boot that is repeated gave the same bytes twice; None before both have ended."""
+    """Return whether the boot that is repeated gave the same bytes twice; None before both have ended."""
     twice = [boot.number for boot in plan.boots if boot.purpose in ("exact", "again")]
     first, second = (done.get(number) for number in twice[:2])
     if first is None or second is None:
@@ -115,7 +115,7 @@ def go(folder: Folder, watcher: Watcher, *, stop: Callable[[], bool]) -> str:
 
 
 def started(plan: PathPlan, boot_plan: BootPlan, place: Path) -> boot.Guest:
-    """One of the plan's guests, running; ``place`` is an empty directory for what it says. Raises MeasureError."""
+    """Return one of the plan's guests, running; ``place`` is an empty directory for what it says. Raises MeasureError."""
     asked, limits = prepared(plan, boot_plan, place)
     return boot.Guest(asked, str(place), limits)
 
@@ -123,7 +123,7 @@ def started(plan: PathPlan, boot_plan: BootPlan, place: Path) -> boot.Guest:
 def prepared(
     plan: PathPlan, boot_plan: BootPlan, place: Path
 ) -> tuple[boot.Boot, boot.Limits]:
-    """What qemu is asked for one of the plan's guests, whose initramfs is now in ``place``. Raises MeasureError."""
+    """Return what qemu is asked for one of the plan's guests, whose initramfs is now in ``place``. Raises MeasureError."""
     arm = plan.arm(boot_plan.variant)
     watched = boot_plan.purpose in PLUGGED
     initrd(plan, arm, place / "initrd", functions=watched)
@@ -156,7 +156,9 @@ def prepared(
 
 
 def _files(plan: PathPlan, boot_plan: BootPlan) -> tuple[tuple[str, str], ...]:
-    """The plugin's options for a boot, and the files that they fill. In a row of kernels only footprints are read."""
+    """Return the plugin's options for a boot, and the files that they fill. In a row of kernels only footprints are
+    read.
+    """
     if boot_plan.purpose == "anatomy" and (boot_plan.seed or plan.row):
         return SWEPT
     return PLUGGED[boot_plan.purpose]
@@ -229,7 +231,7 @@ class _Session:
             guest.stop()
 
     def _lost(self, boot_plan: BootPlan) -> bool:
-        """Whether the first boot of this variant failed: then it is not booted again."""
+        """Return whether the first boot of this variant failed: then it is not booted again."""
         first = self.done.get(self._plan.exact(boot_plan.variant))
         failed = first is not None and bool(first.problem)
         return failed and boot_plan.purpose != "again"

@@ -100,7 +100,7 @@ def settings(knobs: Mapping[str, str], place: str) -> Settings:
 
 
 def modules_for(all_settings: list[Settings]) -> list[str]:
-    """The modules of the schedulers in these settings."""
+    """Return the modules of the schedulers in these settings."""
     wanted = {each.queue.get("scheduler", "") for each in all_settings}
     return [module for scheduler, module in SCHEDULERS.items() if scheduler in wanted]
 

@@ -64,12 +64,12 @@ class SharedCell(msgspec.Struct, frozen=True):
 
     @property
     def low(self) -> float:
-        """The least median of all its boots."""
+        """Return the least median of all its boots."""
         return min((self.median, *self.layouts))
 
     @property
     def high(self) -> float:
-        """The largest."""
+        """Return the largest."""
         return max((self.median, *self.layouts))
 
 
@@ -133,7 +133,7 @@ class Output(msgspec.Struct, frozen=True):
 
 
 def read(data: bytes, place: str) -> Output:
-    """A guest's output. Raises MeasureError for one that is not whole."""
+    """Return a guest's output. Raises MeasureError for one that is not whole."""
     parts = list(sections(data.decode("utf-8", "replace")))
     heads = [head for head, _ in parts]
     whole = len(heads) >= 3 and heads[0].startswith("boot ") and heads[-1] == "end"
@@ -158,7 +158,7 @@ def read(data: bytes, place: str) -> Output:
 
 
 def _with(cell: CellMade, word: str, rest: str, lines: Sequence[str]) -> CellMade:
-    """A cell with one more section of the guest's output."""
+    """Return a cell with one more section of the guest's output."""
     if word == "reason":
         return CellMade(reason=rest)
     if word == "tags":
@@ -176,7 +176,7 @@ class _Boot(msgspec.Struct, frozen=True):
 
 
 def sharing(folder: Folder, plan: PathPlan, sound: Sequence[BootPlan]) -> Sharing:
-    """What ``sound`` boots of a folder say. Raises MeasureError for raw output that is damaged."""
+    """Return what ``sound`` boots of a folder say. Raises MeasureError for raw output that is damaged."""
     boots = [_boot(folder, boot) for boot in sound if boot.purpose != "again"]
     cells = tuple(_cells(plan, boots))
     problems = dict.fromkeys(_problems(plan, boots))
@@ -215,7 +215,7 @@ def _problems(plan: PathPlan, boots: Sequence[_Boot]) -> Iterator[str]:
 
 
 def _cells(plan: PathPlan, boots: Sequence[_Boot]) -> Iterator[SharedCell]:
-    """Every cell of every variant that was counted, with the medians of its boots at other layouts."""
+    """Yield every cell of every variant that was counted, with the medians of its boots at other layouts."""
     exact = _exact(boots)
     for (number, cell), arm in product(enumerate(plan.experiment.cells), plan.arms):
         boot = exact.get(arm.variant)
@@ -225,12 +225,12 @@ def _cells(plan: PathPlan, boots: Sequence[_Boot]) -> Iterator[SharedCell]:
 
 
 def _exact(boots: Sequence[_Boot]) -> dict[str, _Boot]:
-    """The boot of each variant whose counts are judged."""
+    """Return the boot of each variant whose counts are judged."""
     return {boot.plan.variant: boot for boot in boots if boot.plan.purpose == "exact"}
 
 
 def _medians(boots: Sequence[_Boot], variant: str, number: int) -> list[float]:
-    """The medians of a cell in those boots of a variant at other layouts that counted it."""
+    """Return the medians of a cell in those boots of a variant at other layouts that counted it."""
     medians = []
     for boot in boots:
         is_layout = (boot.plan.variant, boot.plan.purpose) == (variant, "layout")
@@ -276,7 +276,7 @@ def median(phase: Phase) -> float:
 def _shifts(
     plan: PathPlan, cells: Sequence[SharedCell], boots: Sequence[_Boot]
 ) -> Iterator[SharingShift]:
-    """Each pair of variants in each cell: the shift, or why there is none."""
+    """Yield each pair of variants in each cell: the shift, or why there is none."""
     by_name = {(cell.cell, cell.variant): cell for cell in cells}
     numbered = enumerate(plan.experiment.cells)
     for (number, cell), (against, variant) in product(numbered, plan.pairs):
@@ -303,7 +303,7 @@ def _shifts(
 def _missing(
     boots: Sequence[_Boot], number: int, pair: tuple[str, str]
 ) -> Iterator[str]:
-    """Why a cell of a pair of variants has no counts."""
+    """Yield why a cell of a pair of variants has no counts."""
     exact = _exact(boots)
     for name in pair:
         boot = exact.get(name)
@@ -315,7 +315,7 @@ def _missing(
 
 
 def _shift(before: SharedCell, after: SharedCell) -> SharingShift:
-    """How many more lines move; no verdict if chance decided in which line a counter is."""
+    """Return how many more lines move; no verdict if chance decided in which line a counter is."""
     change = after.median - before.median
     word, reason = _word(change, before, after), ""
     for cell in (after, before):
@@ -344,7 +344,7 @@ def _word(change: float, before: SharedCell, after: SharedCell) -> Word:
 
 
 def summary(cell: SharedCell) -> str:
-    """What moves for an I/O, in a sentence without its end: the lines of at least half of all I/Os."""
+    """Return what moves for an I/O, in a sentence without its end: the lines of at least half of all I/Os."""
     unit = "line" if cell.median == 1 else "lines"
     count = f"{cell.median:.2f} {unit} per I/O"
     regular = [line for line in cell.lines if line.moved >= 0.5]

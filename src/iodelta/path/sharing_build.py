@@ -86,7 +86,7 @@ def build() -> Built:
 
 
 def broken(plugin: Path, firmware: Path) -> str:
-    """What is wrong with the plugin under this qemu; empty if it counts what the firmware does on two CPUs."""
+    """Return what is wrong with the plugin under this qemu; empty if it counts what the firmware does on two CPUs."""
     words = f"{plugin},out=counts,marks={MARKS}"
     (counts,), said = emulated(firmware, 2, words, ["counts"])
     if not counts:

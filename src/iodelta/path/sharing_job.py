@@ -137,7 +137,7 @@ _SECOND = "disk 1"
 
 
 def sharing_job(target: Spec, cells: Sequence[CellJob], alternate: bytes) -> bytes:
-    """The archive of one boot; ``alternate`` is the program that does the I/O."""
+    """Return the archive of one boot; ``alternate`` is the program that does the I/O."""
     entries: dict[str, Entry] = {
         JOB: program(f"{FUNCTIONS}{_RUN}".encode()),
         "bin/alternate": program(alternate),
@@ -158,14 +158,14 @@ def sharing_job(target: Spec, cells: Sequence[CellJob], alternate: bytes) -> byt
 
 
 def _second_disk(options: Mapping[str, str]) -> str:
-    """A script that makes one more null_blk with the same attributes."""
+    """Return a script that makes one more null_blk with the same attributes."""
     attributes = " ".join(f"{name}={value}" for name, value in options.items())
     lines = [f"attributes='{attributes}'", targets.COMMON, _SECOND]
     return "\n".join([*lines, 'printf %s "$made"'])
 
 
 def load(options: Mapping[str, str | None]) -> str:
-    """What alternate.c is to do for a cell: I/Os of each CPU, bytes of a block, direction."""
+    """Return what alternate.c is to do for a cell: I/Os of each CPU, bytes of a block, direction."""
     ios = options.get("number_ios") or IOS
     return f"{ios} {_block(options)} {options.get('rw') or 'read'}"
 

@@ -75,7 +75,7 @@ def table(
     costs: tuple[Costs, Costs],
     timed: tuple[Timed, Timed] | None,
 ) -> FunctionTable:
-    """The table of a cell's costs under baseline and variant; ``timed`` is None where medians say nothing of it."""
+    """Return the table of a cell's costs under baseline and variant; ``timed`` is None where medians say nothing of it."""
     a, b = costs
     rows = [
         Function(name, a.get(name, 0.0), b.get(name, 0.0))

@@ -38,7 +38,7 @@ class Tally(msgspec.Struct, frozen=True):
 
 
 def change(before: Tally, after: Tally) -> Change:
-    """Whether an I/O takes more: by at least half a unit, and by more than other address layouts alone change."""
+    """Return whether an I/O takes more: by at least half a unit, and by more than other address layouts alone change."""
     difference = after.value - before.value
     if abs(difference) < WHOLE or abs(difference) <= max(before.spread, after.spread):
         return "same"
@@ -64,7 +64,7 @@ def of_epochs(
 def layouts_of(
     epochs: Mapping[tuple[str, int], Mapping[int, Epochs]], variant: str, number: int
 ) -> list[Epochs]:
-    """The epochs of a cell in the boots with other address layouts: those with a seed."""
+    """Return the epochs of a cell in the boots with other address layouts: those with a seed."""
     boots = [
         by_cell for (name, seed), by_cell in epochs.items() if name == variant and seed
     ]

@@ -51,7 +51,7 @@ def check_anatomy() -> None:
 
 
 def broken(plugin: Path, firmware: Path) -> str:
-    """What is wrong with the plugin under this qemu; empty when it counts what the firmware does."""
+    """Return what is wrong with the plugin under this qemu; empty when it counts what the firmware does."""
     options = "out=counts,tree=tree,epochs=epochs,marks=0xf4000,floor=0xf0000"
     files, said = emulated(firmware, 1, f"{plugin},{options}", ["tree", "epochs"])
     if not all(files):

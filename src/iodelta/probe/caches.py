@@ -23,13 +23,13 @@ class CacheBelow(msgspec.Struct, frozen=True):
 
 
 def caches_below(machine: Machine, target: Target) -> tuple[CacheBelow, ...]:
-    """Every bcache and caching device-mapper target that I/O to ``target`` goes through, nearest first."""
+    """Return every bcache and caching device-mapper target that I/O to ``target`` goes through, nearest first."""
     caches = (_cache(machine, name) for name in with_below(machine, target.devices))
     return tuple(cache for cache in caches if cache is not None)
 
 
 def cache_findings(machine: Machine, target: Target) -> tuple[Finding, ...]:
-    """A finding for each cache below."""
+    """Return a finding for each cache below."""
     return tuple(
         Finding(
             "cache.below",

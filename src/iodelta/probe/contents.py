@@ -68,7 +68,7 @@ def look(machine: Machine, target: Target) -> Contents:
 
 
 def looks_of(sample: bytes) -> str:
-    """The kind of data, ignoring zeros; empty for zeros alone."""
+    """Return the kind of data, ignoring zeros; empty for zeros alone."""
     data = sample.replace(b"\0", b"")[:ENOUGH]
     if not data:
         return ""
@@ -80,7 +80,7 @@ def looks_of(sample: bytes) -> str:
 
 
 def _is_text(data: bytes) -> bool:
-    """Whether it is ASCII, or UTF-8 with some ASCII in it."""
+    """Return whether it is ASCII, or UTF-8 with some ASCII in it."""
     other = data.translate(None, _PRINTED)
     if not other:
         return True
@@ -91,7 +91,7 @@ def _is_text(data: bytes) -> bool:
 
 
 def _is_random(data: bytes) -> bool:
-    """Whether every byte but zero is about as frequent as any other."""
+    """Return whether every byte but zero is about as frequent as any other."""
     if len(data) < BLOCK / 2:
         return False
     mean = len(data) / 255
@@ -100,7 +100,7 @@ def _is_random(data: bytes) -> bool:
 
 
 def _is_unicode(data: bytes) -> bool:
-    """Whether nearly all of it is UTF-8; characters are cut where blocks end."""
+    """Return whether nearly all of it is UTF-8; characters are cut where blocks end."""
     return len(data.decode(errors="ignore").encode()) > 0.99 * len(data)
 
 

@@ -116,7 +116,7 @@ def _grown_within(
     times: Sequence[float],
     values: Sequence[float],
 ) -> float:
-    """The growth of a counter in these windows. Assumption: it grows evenly between its readings ``values`` at
+    """Return the growth of a counter in these windows. Assumption: it grows evenly between its readings ``values`` at
     ``times``."""
     grown = 0.0
     for begin, end in windows:
@@ -227,7 +227,7 @@ class Counters:
             self._mhz.append(seen)
 
     def difference(self, before: Snapshot, after: Snapshot) -> dict[str, float]:
-        """What happened between two snapshots, by dotted name (``disk.sda.read_bytes``, ``cpu.steal_ms``).
+        """Return what happened between two snapshots, by dotted name (``disk.sda.read_bytes``, ``cpu.steal_ms``).
 
         ``seconds`` is the time between them, ``cpu.mhz_min``, ``_mean`` and ``_max`` the clocks sampled in between.
         A counter that was reset is left out.
@@ -260,8 +260,8 @@ class Counters:
         before: Snapshot,
         after: Snapshot,
     ) -> dict[str, float]:
-        """What the disks did in windows of the monotonic clock, interpolated between notes: the least over several
-        ``guesses`` of the windows, so that nothing is attributed to others that may be the load's. Drops the notes."""
+        """Return what the disks did in windows of the monotonic clock, interpolated between notes: the least over
+        several ``guesses`` of the windows, so that nothing is attributed to others that may be the load's. Drops the notes."""
         points = [
             (before.at, before.counters),
             *self._notes,
@@ -284,8 +284,8 @@ class Counters:
         return rates
 
     def since(self, begin: float, after: Snapshot) -> dict[str, float]:
-        """What the disks did from the first note after ``begin``, by the monotonic clock; empty without one. Drops the
-        notes."""
+        """Return what the disks did from the first note after ``begin``, by the monotonic clock; empty without one.
+        Drops the notes."""
         notes, self._notes = self._notes, []
         noted = next((counters for at, counters in notes if at >= begin), {})
         grown = {
@@ -339,7 +339,7 @@ class Counters:
 
 
 def parse_read_stats(text: str) -> dict[str, float]:
-    """The numbers of a btrfs ``read_stats`` file, in any layout: words before a number are its name.
+    """Return the numbers of a btrfs ``read_stats`` file, in any layout: words before a number are its name.
 
     Two layouts are known, both of an out-of-tree series: 6.12 (``cumulative ios``, ``checkpoint wait``, ``age``...)
     and 6.18 (``ios``, ``health avg``, ``score``...). The first word of ``cumulative ios`` holds for the ``wait`` and
@@ -372,7 +372,7 @@ def _tick_ms(machine: Machine) -> float:
 
 
 def _grown(before: float, after: float) -> float | None:
-    """The growth of a counter that may have wrapped; None when it was reset.
+    """Return the growth of a counter that may have wrapped; None when it was reset.
 
     Millisecond fields of diskstats are 32 bits wide everywhere, the others as wide as the kernel's long. A value that
     falls from the lower half of its range was not wrapped but reset: the device is new.

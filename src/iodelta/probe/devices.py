@@ -38,7 +38,7 @@ class Device(msgspec.Struct, frozen=True):
 
 
 def device(machine: Machine, name: str) -> Device:
-    """The block device of that kernel name. Raises MachineError when there is none."""
+    """Return the block device of that kernel name. Raises MachineError when there is none."""
     base = f"/sys/class/block/{sysfs_name(name)}"
     number = attribute(machine, f"{base}/partition")
     disk = event(machine, f"{base}/..").get("DEVNAME", name) if number else name
@@ -64,7 +64,7 @@ def name_of(machine: Machine, devno: str) -> str | None:
 
 
 def below(machine: Machine, name: str) -> tuple[str, ...]:
-    """Every block device that I/O to ``name`` reaches, nearest first, without itself.
+    """Return every block device that I/O to ``name`` reaches, nearest first, without itself.
 
     Followed: md, dm and bcache (``slaves``), a partition's disk, the device under a loop device's backing file, all
     members of a btrfs that holds such a file.
@@ -88,7 +88,7 @@ def with_below(machine: Machine, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def members(machine: Machine, name: str) -> tuple[str, ...]:
-    """Every physical device below ``name``: whole disks with nothing below them; ``name`` itself when it is one."""
+    """Return every physical device below ``name``: whole disks with nothing below them; ``name`` itself when it is one."""
     return tuple(
         device_name
         for device_name in (name, *below(machine, name))
@@ -133,7 +133,7 @@ def btrfs_id(machine: Machine, mount: Mount) -> str | None:
 
 
 def directly_below(machine: Machine, name: str) -> tuple[str, ...]:
-    """The next block devices that I/O to ``name`` reaches; empty for a physical device."""
+    """Return the next block devices that I/O to ``name`` reaches; empty for a physical device."""
     this = device(machine, name)
     if this.partition:
         return (this.disk,)

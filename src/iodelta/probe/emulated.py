@@ -11,7 +11,9 @@ from iodelta.vm.boot import EMULATED
 
 
 def emulation_findings(machine: Machine) -> Iterator[Finding]:
-    """What qemu only emulates: the CPU (our model and ``max`` say so in ``/proc/cpuinfo``), and the cpufreq clocks."""
+    """Yield what qemu only emulates: the CPU (our model and ``max`` say so in ``/proc/cpuinfo``), and the cpufreq
+    clocks.
+    """
     if EMULATED in (attribute(machine, "/proc/cpuinfo") or ""):
         yield Finding(
             "vm.emulated",

@@ -70,8 +70,8 @@ def _environment(reader: Reader, target: Target | None) -> Environment:
 
 
 def sound(recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """A recorded environment in the shape that readers rely on, sections of texts. The record may be another version's
-    or a stranger's; parts of another shape are left out."""
+    """Return a recorded environment in the shape that readers rely on, sections of texts. The record may be another
+    version's or a stranger's; parts of another shape are left out."""
     sections: dict[str, Any] = {}
     for name, section in recorded.items():
         if name == "devices":

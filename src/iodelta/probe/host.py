@@ -177,15 +177,15 @@ def host(reader: Reader) -> Section:
 
 
 def _cpu_flags(reader: Reader) -> list[str]:
-    """The flags of the first CPU; ARM calls them features."""
+    """Return the flags of the first CPU; ARM calls them features."""
     text = reader.text("host.flags", "/proc/cpuinfo")
     flags = re.search(r"^(?:flags|Features)\s*:(.*)", text, re.MULTILINE)
     return flags[1].split() if flags else []
 
 
 def machine_id(text: str) -> str:
-    """A keyed digest of a machine-id, which does not reveal it: stays the same when a machine is renamed. Empty where
-    ``text`` is not a machine-id."""
+    """Return a keyed digest of a machine-id, which does not reveal it: stays the same when a machine is renamed. Empty
+    where ``text`` is not a machine-id."""
     if not re.fullmatch(r"[0-9a-f]{32}", text):
         return ""
     return hmac.new(bytes.fromhex(text), PURPOSE, hashlib.sha256).hexdigest()[:32]
@@ -237,7 +237,7 @@ def sysctl(reader: Reader) -> Section:
 
 
 def mitigations(reader: Reader) -> Section:
-    """The kernel's mitigation of each known CPU vulnerability."""
+    """Return the kernel's mitigation of each known CPU vulnerability."""
     return reader.directory(f"{CPU}/vulnerabilities/*")
 
 
@@ -281,7 +281,7 @@ def cpu(reader: Reader) -> Section:
 
 
 def _model(first: Section) -> Section:
-    """The model of the first CPU; x86 and ARM have other words for it in /proc/cpuinfo."""
+    """Return the model of the first CPU; x86 and ARM have other words for it in /proc/cpuinfo."""
     section: Section = {}
     for key, names in MODEL.items():
         values = [first[name] for name in names if name in first]
@@ -294,7 +294,7 @@ def _model(first: Section) -> Section:
 
 
 def _topology(reader: Reader) -> Section:
-    """How many threads, cores and sockets there are."""
+    """Return how many threads, cores and sockets there are."""
     threads = reader.machine.glob(f"{CPU}/cpu[0-9]*/topology/core_id")
     sockets: set[str] = set()
     # Cores are numbered within their socket.
@@ -358,7 +358,7 @@ def memory(reader: Reader) -> Section:
 
 
 def fio(reader: Reader) -> Section:
-    """Which fio runs, its version, and whether a package of the distribution owns it."""
+    """Return which fio runs, its version, and whether a package of the distribution owns it."""
     path = reader.command("fio.path", ["sh", "-c", "command -v fio"])
     if not path:
         reader.absent["fio.path"] = "no fio on PATH"
@@ -408,7 +408,7 @@ def limits(reader: Reader) -> Section:
 
 
 def _cgroup_limits(reader: Reader, line: str) -> Section:
-    """The limits of one line of /proc/self/cgroup, ``NUMBER:CONTROLLERS:PATH``; version 2 names no controllers."""
+    """Return the limits of one line of /proc/self/cgroup, ``NUMBER:CONTROLLERS:PATH``; version 2 names no controllers."""
     section: Section = {}
     _, controllers, path = line.split(":", 2)
     if controllers:

@@ -42,12 +42,13 @@ class Identity(msgspec.Struct, frozen=True):
 
     @property
     def lasting(self) -> tuple[object, ...]:
-        """The part that survives a reboot."""
+        """Return the part that survives a reboot."""
         return (self.serial, self.wwid, self.uuid, self.backing, self.partition_uuid)
 
 
 def same_device(first: Identity, second: Identity) -> bool:
-    """Whether both are certainly one device: by disk sequence number within a boot, else by what survives a reboot.
+    """Return whether both are certainly one device: by disk sequence number within a boot, else by what survives a
+    reboot.
 
     Doubt gives False: a device without serial, uuid or backing file counts as another one after a reboot.
     """
@@ -65,7 +66,7 @@ def same_device(first: Identity, second: Identity) -> bool:
 
 
 def identify(machine: Machine, this: Device) -> Identity:
-    """What is known of a block device now. Raises MachineError."""
+    """Return what is known of a block device now. Raises MachineError."""
     base, disk = (
         f"/sys/class/block/{sysfs_name(this.name)}",
         f"/sys/class/block/{sysfs_name(this.disk)}",
@@ -124,7 +125,7 @@ def _udev(machine: Machine, devno: str) -> tuple[tuple[str, ...], dict[str, str]
 
 
 def _first(machine: Machine, *paths: str) -> str:
-    """The text of the first of these files that has any, printable characters only (vpd_pg80 has a binary head)."""
+    """Return the text of the first of these files that has any, printable characters only (vpd_pg80 has a binary head)."""
     for path in paths:
         text = attribute(machine, path) or ""
         ascii_text = text.encode("ascii", "ignore").decode()

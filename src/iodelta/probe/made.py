@@ -55,7 +55,7 @@ def record(machine: Machine, path: str, draft: str = "") -> None:
 
 
 def made_file(machine: Machine, path: str) -> bool:
-    """Whether iodelta made the file at ``path``, a real path, as the user that we are on that machine."""
+    """Return whether iodelta made the file at ``path``, a real path, as the user that we are on that machine."""
     seen = _look(machine, "/proc/self/", path, record_path(path))
     if len(seen) < 3:
         return False
@@ -76,8 +76,8 @@ def made_file(machine: Machine, path: str) -> bool:
 
 
 def made(machine: Machine, target: Target) -> bool:
-    """Whether ``target`` holds only what iodelta made: such a file, or a device whose bytes are in such files. Always
-    true in a throw-away guest: its disks end with it.
+    """Return whether ``target`` holds only what iodelta made: such a file, or a device whose bytes are in such files.
+    Always true in a throw-away guest: its disks end with it.
     """
     if throw_away(machine):
         return True
@@ -87,7 +87,7 @@ def made(machine: Machine, target: Target) -> bool:
 
 
 def _made_device(machine: Machine, name: str) -> bool:
-    """A loop device over such a file, a partition of one, an array on such devices alone."""
+    """Return a loop device over such a file, a partition of one, an array on such devices alone."""
     this = device(machine, name)
     if this.partition:
         return _made_device(machine, this.disk)
@@ -102,7 +102,7 @@ def _made_device(machine: Machine, name: str) -> bool:
 
 
 def _is_behind(machine: Machine, name: str, backing: str) -> bool:
-    """Whether the loop device writes to the file that has that path now, and not to one that had it before."""
+    """Return whether the loop device writes to the file that has that path now, and not to one that had it before."""
     seen = _look(machine, backing)
     return bool(seen) and loop_files(machine).get(name, "").endswith(
         f" {seen[0].inode}"
@@ -110,7 +110,7 @@ def _is_behind(machine: Machine, name: str, backing: str) -> bool:
 
 
 def _look(machine: Machine, *paths: str) -> list[_Seen]:
-    """Those of ``paths`` that exist, in order; links are not followed."""
+    """Return those of ``paths`` that exist, in order; links are not followed."""
     done = machine.run(
         ["stat", "-c", "%u|%F|%h|%d|%i|%w", "--", *paths],
         env={"LC_ALL": "C", "TZ": "UTC"},

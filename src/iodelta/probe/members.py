@@ -21,7 +21,7 @@ def inspect(
     size: int | None = None,
     seed: int = 1,
 ) -> tuple[int, tuple[Finding, ...]]:
-    """The size that all members have in common, and findings about unequal sizes or contents. Reads only.
+    """Return the size that all members have in common, and findings about unequal sizes or contents. Reads only.
 
     Compares ``pieces`` random MiB and both ends, or everything with 0. Raises RequestError for members that cannot be
     one mirror or cannot be read.
@@ -77,7 +77,7 @@ def inspect(
 
 
 def targets_of(members: Sequence[str], machine: Machine) -> tuple[Target, ...]:
-    """What the paths lead to: each a block device or a file, and none twice. Raises RequestError."""
+    """Return what the paths lead to: each a block device or a file, and none twice. Raises RequestError."""
     if not members:
         raise RequestError(
             "a mirror needs members",

@@ -159,7 +159,7 @@ class Mirrors:
 
 
 def chunks_of(text: str) -> tuple[Chunk, ...]:
-    """The mirrored chunks in the output of ``btrfs inspect-internal dump-tree -t chunk``."""
+    """Return the mirrored chunks in the output of ``btrfs inspect-internal dump-tree -t chunk``."""
     chunks = []
     for item in _CHUNK.finditer(text):
         profile = item["type"].rpartition("|")[2]

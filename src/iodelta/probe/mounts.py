@@ -29,7 +29,7 @@ def mounts(machine: Machine) -> tuple[Mount, ...]:
 
 
 def mount_of(real_path: str, table: Iterable[Mount]) -> Mount | None:
-    """The mount of a resolved path: the deepest mount point above it, the latest where several stack."""
+    """Return the mount of a resolved path: the deepest mount point above it, the latest where several stack."""
     deepest: Mount | None = None
     for mount in table:
         prefix = mount.point.rstrip("/") + "/"

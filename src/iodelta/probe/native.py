@@ -18,7 +18,7 @@ INSTALL = "scripts/native install in the source tree, after `make demo`; once pu
 
 
 def native() -> Any:
-    """The module ``iodelta_native``. Raises MeasureError that says how to get it."""
+    """Return the module ``iodelta_native``. Raises MeasureError that says how to get it."""
     try:
         module: ModuleType = importlib.import_module(MODULE)
     except ImportError as error:
@@ -32,7 +32,9 @@ def native() -> Any:
 
 @lru_cache
 def native_function(name: str) -> Callable[..., Any] | None:
-    """The native core's function ``name``, for tasks that Python can do, too; None where the core is missing or older."""
+    """Return the native core's function ``name``, for tasks that Python can do, too; None where the core is missing or
+    older.
+    """
     try:
         if not installed():
             return None
@@ -42,5 +44,5 @@ def native_function(name: str) -> Callable[..., Any] | None:
 
 
 def installed() -> bool:
-    """Whether the native core can be imported, without importing it."""
+    """Return whether the native core can be imported, without importing it."""
     return importlib.util.find_spec(MODULE) is not None

@@ -9,7 +9,7 @@ from iodelta.machine import Machine
 
 
 def children(machine: Machine, pid: int | str) -> tuple[int, ...]:
-    """The children of a process at this moment; none where the kernel lists none (CONFIG_PROC_CHILDREN)."""
+    """Return the children of a process at this moment; none where the kernel lists none (CONFIG_PROC_CHILDREN)."""
     pids: list[int] = []
     for path in machine.glob(f"/proc/{pid}/task/*/children"):
         with contextlib.suppress(MachineError):  # the thread has just ended

@@ -39,12 +39,12 @@ class Profile(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> float:
-        """All functions together, per I/O."""
+        """Return all functions together, per I/O."""
         return sum(self.symbols.values())
 
 
 def missing(machine: Machine) -> str:
-    """Why perf cannot be used here, or an empty text."""
+    """Return why perf cannot be used here, or an empty text."""
     try:
         done = machine.run(
             ["perf", "stat", "-a", "-x,", "-e", "task-clock", "--", "true"], timeout=30
@@ -79,7 +79,7 @@ def record_words(output: str) -> tuple[str, ...]:
 
 
 def counts(text: str) -> dict[str, float | None]:
-    """The events of ``perf stat -x,``, times in ns; None for one that this machine cannot count."""
+    """Return the events of ``perf stat -x,``, times in ns; None for one that this machine cannot count."""
     events: dict[str, float | None] = {}
     for line in text.splitlines():
         words = line.split(",")
@@ -96,7 +96,7 @@ def counts(text: str) -> dict[str, float | None]:
 
 
 def profile(machine: Machine, data: str, ios: int) -> Profile:
-    """The symbols of a recording, per I/O. Raises MachineError."""
+    """Return the symbols of a recording, per I/O. Raises MachineError."""
     words = [
         "perf",
         "report",
@@ -131,7 +131,7 @@ def _of_the_load(text: str) -> Iterator[tuple[str, float]]:
 
 
 def parsed(text: str, ios: int) -> Profile:
-    """The symbols in ``perf report --sort comm,dso,symbol -t TAB`` that worked for the load, per I/O."""
+    """Return the symbols in ``perf report --sort comm,dso,symbol -t TAB`` that worked for the load, per I/O."""
     event = (re.findall(r"of event '([^']+)'", text) or ["?"])[0].partition(":")[0]
     whole = float((re.findall(r"Event count \(approx\.\): (\d+)", text) or ["0"])[0])
     symbols: dict[str, float] = {}

@@ -63,7 +63,7 @@ def spelled(cpus: Iterable[int]) -> str:
 
 
 def queues(machine: Machine, disk: str) -> Queues:
-    """The queues of a whole disk, by kernel name."""
+    """Return the queues of a whole disk, by kernel name."""
     paths = sorted(
         machine.glob(f"/sys/block/{sysfs_name(disk)}/mq/*/cpu_list"),
         key=lambda path: int(path.split("/")[-2]),
@@ -83,12 +83,12 @@ def queues(machine: Machine, disk: str) -> Queues:
 
 
 def first_cpus(feeding: Iterable[Cpus]) -> Cpus:
-    """One CPU for each queue, the first that feeds it."""
+    """Return one CPU for each queue, the first that feeds it."""
     return frozenset(min(cpus) for cpus in feeding if cpus)
 
 
 def nodes(machine: Machine) -> dict[int, Cpus]:
-    """The CPUs of each NUMA node; empty without NUMA."""
+    """Return the CPUs of each NUMA node; empty without NUMA."""
     by_node: dict[int, Cpus] = {}
     for path in machine.glob(f"{NODES}/node[0-9]*/cpulist"):
         node = int(path.split("/")[-2].removeprefix("node"))
@@ -148,5 +148,5 @@ def _distance_findings(
 
 
 def _nodes_of(cpus: Cpus, by_node: dict[int, Cpus]) -> set[int]:
-    """The NUMA nodes that have any of these CPUs."""
+    """Return the NUMA nodes that have any of these CPUs."""
     return {node for node, node_cpus in by_node.items() if node_cpus & cpus}

@@ -36,7 +36,7 @@ class Reader:
         return ""
 
     def section(self, prefix: str, paths: Mapping[str, str | Sequence[str]]) -> Section:
-        """Every named file of ``paths`` (or the first of several) that is there."""
+        """Return every named file of ``paths`` (or the first of several) that is there."""
         texts = {}
         for key, places in paths.items():
             text = self.text(
@@ -63,7 +63,7 @@ class Reader:
         return text
 
     def directory(self, *patterns: str) -> Section:
-        """Every readable file that matches, by its last name. Nothing is recorded about the others."""
+        """Return every readable file that matches, by its last name. Nothing is recorded about the others."""
         section = {}
         for path in chain.from_iterable(
             self.machine.glob(pattern) for pattern in patterns
@@ -77,7 +77,7 @@ class Reader:
         return section
 
     def together(self, name: str, pattern: str) -> str:
-        """One text for many files that mostly agree (one of each CPU): ``performance``, or ``a (3), b (1)``."""
+        """Return one text for many files that mostly agree (one of each CPU): ``performance``, or ``a (3), b (1)``."""
         texts = [
             text
             for path in self.machine.glob(pattern)
@@ -91,7 +91,7 @@ class Reader:
 
 
 def summary(texts: Iterable[str]) -> str:
-    """The common text, or each with its count, the most frequent first."""
+    """Return the common text, or each with its count, the most frequent first."""
     counts = Counter(texts).most_common()
     if len(counts) == 1:
         return counts[0][0]

@@ -117,7 +117,7 @@ At = Callable[[int, int], bytes]
 
 
 def _is_postgres(at: At) -> bool:
-    """The first page's header (``bufpage.h``): size and version, and lower <= upper <= special <= size."""
+    """Return the first page's header (``bufpage.h``): size and version, and lower <= upper <= special <= size."""
     header = at(12, 8)
     if len(header) < 8 or header[6:] != b"\x04\x20":
         return False
@@ -126,7 +126,7 @@ def _is_postgres(at: At) -> bool:
 
 
 def _is_innodb(at: At) -> bool:
-    """The first page (``fil0types.h``) has number 0 and is the header of a file space; the second has number 1."""
+    """Return the first page (``fil0types.h``) has number 0 and is the header of a file space; the second has number 1."""
     return (
         at(4, 4) == bytes(4)
         and at(24, 2) == b"\0\x08"
@@ -160,7 +160,8 @@ def ranges(size: int) -> tuple[tuple[int, int], ...]:
 
 
 def detect(pieces: Mapping[int, bytes], size: int) -> tuple[str, ...]:
-    """Names of what is recognised in ``pieces`` (offset -> bytes, as ``ranges`` asks) of a device of ``size`` bytes.
+    """Return names of what is recognised in ``pieces`` (offset -> bytes, as ``ranges`` asks) of a device of ``size``
+    bytes.
 
     Each name appears once. Recognising nothing does not prove that it is empty.
     """
@@ -192,7 +193,7 @@ def _holds(
     width: int,
     magics: Iterable[int],
 ) -> bool:
-    """Whether one of these numbers of ``width`` bytes stands at one of the places, in either byte order."""
+    """Return whether one of these numbers of ``width`` bytes stands at one of the places, in either byte order."""
     wanted: set[bytes] = set()
     for magic in magics:
         wanted.update((magic.to_bytes(width, "little"), magic.to_bytes(width, "big")))
@@ -202,8 +203,8 @@ def _holds(
 def read_signatures(
     machine: Machine, path: str, size: int
 ) -> tuple[tuple[str, ...], bytes]:
-    """What the device node or file ``path`` of ``size`` bytes holds, by its bytes and by blkid(8) where there is one;
-    and these bytes.
+    """Return what the device node or file ``path`` of ``size`` bytes holds, by its bytes and by blkid(8) where there
+    is one; and these bytes.
 
     Reads some 6 MiB past the page cache; never opens for writing. Raises MachineError when a byte cannot be read.
     """
@@ -255,7 +256,7 @@ def _zfs_places(size: int) -> tuple[int, ...]:
 
 
 def _blkid(machine: Machine, path: str) -> tuple[str, ...]:
-    """What blkid's low-level probe says (it neither caches nor writes); nothing where it is not installed."""
+    """Return what blkid's low-level probe says (it neither caches nor writes); nothing where it is not installed."""
     try:
         done = machine.run(["blkid", "--probe", "--output", "export", path], timeout=60)
     except MachineError:

@@ -50,7 +50,7 @@ class Stage(msgspec.Struct, frozen=True):
 
 
 def missing(machine: Machine) -> str:
-    """Why stages cannot be traced here, or an empty text. tracefs may still have to be mounted."""
+    """Return why stages cannot be traced here, or an empty text. tracefs may still have to be mounted."""
     if not is_root(machine):
         return "needs root: trace points belong to root"
     if "tracefs" not in (attribute(machine, "/proc/filesystems") or "").split():
@@ -63,7 +63,7 @@ def missing(machine: Machine) -> str:
 
 
 def mounted(machine: Machine) -> bool:
-    """Whether tracefs is mounted in its usual place."""
+    """Return whether tracefs is mounted in its usual place."""
     return bool(machine.glob(f"{TRACEFS}/instances"))
 
 

@@ -61,7 +61,7 @@ BCACHE = (
 
 
 def target_section(target: Target) -> Section:
-    """The target itself."""
+    """Return the target itself."""
     identity = target.identity
     section = {
         "path": target.path,
@@ -104,7 +104,7 @@ def filesystem(reader: Reader, target: Target) -> Section:
 
 
 def _btrfs(reader: Reader, fsid: str) -> Section:
-    """The layout of a btrfs, and the state of its devices."""
+    """Return the layout of a btrfs, and the state of its devices."""
     base = f"/sys/fs/btrfs/{fsid}"
     section = {"btrfs.fsid": fsid}
     files = {f"btrfs.{file}": f"{base}/{file}" for file in BTRFS}
@@ -132,12 +132,12 @@ def _btrfs(reader: Reader, fsid: str) -> Section:
 
 
 def _names(reader: Reader, pattern: str) -> list[str]:
-    """The last parts of the paths that match."""
+    """Return the last parts of the paths that match."""
     return [path.rsplit("/", 1)[1] for path in reader.machine.glob(pattern)]
 
 
 def devices(reader: Reader, target: Target) -> tuple[Section, ...]:
-    """The target's block devices, then every one below them, nearest first."""
+    """Return the target's block devices, then every one below them, nearest first."""
     try:
         names = with_below(reader.machine, (*target.devices, *target.disks))
         return tuple(_device(reader, name) for name in names)
@@ -147,7 +147,7 @@ def devices(reader: Reader, target: Target) -> tuple[Section, ...]:
 
 
 def _attributes(reader: Reader, directory: str, files: Sequence[str]) -> Section:
-    """The text of each of these files that exists; a file in a subdirectory by its path with ``_`` for ``/``."""
+    """Return the text of each of these files that exists; a file in a subdirectory by its path with ``_`` for ``/``."""
     section = {}
     for file in files:
         for text in reader.directory(f"{directory}/{file}").values():
@@ -194,7 +194,7 @@ def _prefixed(prefix: str, section: Section) -> Section:
 
 
 def _dm_targets(reader: Reader, name: str, dm_name: str) -> list[str]:
-    """The types of a device mapper's targets only: the rest of its table may contain encryption keys."""
+    """Return the types of a device mapper's targets only: the rest of its table may contain encryption keys."""
     words = ["dmsetup", "table", "--", dm_name]
     table = reader.command(f"{name}.dm.targets", words)
     rows = [line.split() for line in table.splitlines()]
@@ -268,7 +268,7 @@ def _hardware(reader: Reader, name: str, base: str) -> Section:
 
 
 def _queues(reader: Reader, name: str, base: str) -> Section:
-    """Which CPUs each hardware queue serves, and where its interrupts may go."""
+    """Return which CPUs each hardware queue serves, and where its interrupts may go."""
     section = {}
     paths = sorted(
         reader.machine.glob(f"{base}/mq/*/cpu_list"),

@@ -30,7 +30,7 @@ class Stat(msgspec.Struct, frozen=True):
 
     @property
     def is_block(self) -> bool:
-        """Whether it is a block device node."""
+        """Return whether it is a block device node."""
         return stat.S_ISBLK(self.mode)
 
 
@@ -68,7 +68,7 @@ def statuses(machine: Machine, paths: Sequence[str]) -> dict[str, Stat]:
 
 
 def no_stat(machine: Machine, printed: str, path: str) -> MachineError:
-    """The error to raise when stat does not print numbers for ``path``."""
+    """Return the error to raise when stat does not print numbers for ``path``."""
     remedy = f"is the first stat on the PATH that of coreutils, on {machine.name}?"
     return MachineError(
         f"stat says {printed!r}, which iodelta cannot parse", place=path, remedy=remedy
@@ -91,12 +91,12 @@ def attribute(machine: Machine, path: str) -> str | None:
 
 
 def attribute_text(machine: Machine, path: str) -> str:
-    """The same, empty where it is absent or cannot be read."""
+    """Return the same, empty where it is absent or cannot be read."""
     return attribute(machine, path) or ""
 
 
 def event(machine: Machine, directory: str) -> dict[str, str]:
-    """The ``uevent`` of a sysfs directory: DEVNAME, DEVTYPE, PARTN...; empty where there is none."""
+    """Return the ``uevent`` of a sysfs directory: DEVNAME, DEVTYPE, PARTN...; empty where there is none."""
     lines = attribute_text(machine, f"{directory}/uevent").splitlines()
     return dict(line.partition("=")[::2] for line in lines)
 
@@ -107,12 +107,12 @@ def entries(machine: Machine, pattern: str) -> tuple[str, ...]:
 
 
 def sysfs_name(name: str) -> str:
-    """The sysfs entry of a kernel name."""
+    """Return the sysfs entry of a kernel name."""
     return name.replace("/", "!")
 
 
 def kernel_name(entry: str) -> str:
-    """The kernel name of a sysfs entry."""
+    """Return the kernel name of a sysfs entry."""
     return entry.replace("!", "/")
 
 
@@ -122,5 +122,5 @@ def boot_id(machine: Machine) -> str:
 
 
 def is_root(machine: Machine) -> bool:
-    """Whether commands on the machine run as root."""
+    """Return whether commands on the machine run as root."""
     return machine.run(["id", "-u"]).text.strip() == "0"

@@ -98,7 +98,7 @@ def resolve(machine: Machine, path: str) -> Target:
 
 
 def resolve_tree(machine: Machine, path: str) -> Target:
-    """A directory whose entries may be links to others: with the devices below all of them. As ``resolve``."""
+    """Return a directory whose entries may be links to others: with the devices below all of them. As ``resolve``."""
     target = resolve(machine, path)
     if target.kind != "directory":
         raise RequestError(

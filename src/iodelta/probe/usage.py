@@ -67,7 +67,7 @@ def current_uses(machine: Machine) -> Uses:
 def _mounted(
     table: Iterable[Mount], known: Mapping[str, Stat]
 ) -> dict[str, tuple[str, ...]]:
-    """The mount points of each device, by ``major:minor``."""
+    """Return the mount points of each device, by ``major:minor``."""
     mounted: dict[str, tuple[str, ...]] = {}
     for mount in table:
         devices = [known[path].rdev for path in _sources(mount) if path in known]
@@ -77,7 +77,7 @@ def _mounted(
 
 
 def _sources(mount: Mount) -> list[str]:
-    """The devices that a mount without a device number of its own names: btrfs shows one member, bcachefs all."""
+    """Return the devices that a mount without a device number of its own names: btrfs shows one member, bcachefs all."""
     if not mount.devno.startswith("0:"):
         return []
     return [part for part in mount.source.split(":") if part.startswith("/dev/")]
@@ -86,7 +86,7 @@ def _sources(mount: Mount) -> list[str]:
 def _loops(
     machine: Machine, paths: Mapping[str, tuple[str, ...]], known: Mapping[str, Stat]
 ) -> dict[str, tuple[str, ...]]:
-    """What each loop device writes to: by the driver, since a file may have lost its path, and by its paths."""
+    """Return what each loop device writes to: by the driver, since a file may have lost its path, and by its paths."""
     by_driver = loop_files(machine) if paths else {}
     names: dict[str, tuple[str, ...]] = {}
     for name, (path, *below) in paths.items():
@@ -119,7 +119,7 @@ def _keys(stat: Stat, below: Sequence[str], known: Mapping[str, Stat]) -> list[s
 
 
 def _one(first: Iterable[str], second: Iterable[str]) -> bool:
-    """Whether both may have something in common."""
+    """Return whether both may have something in common."""
     here, there = {*first}, {*second}
 
     def numbers(keys: set[str]) -> set[str]:
@@ -133,7 +133,7 @@ def _one(first: Iterable[str], second: Iterable[str]) -> bool:
 
 
 def key(stat: Stat) -> str:
-    """What identifies a device or file within a boot: ``major:minor`` or ``major:minor inode``."""
+    """Return what identifies a device or file within a boot: ``major:minor`` or ``major:minor inode``."""
     return stat.rdev if stat.is_block else f"{stat.devno} {stat.inode}"
 
 
@@ -201,7 +201,7 @@ def _other_paths(machine: Machine, disk: str) -> Iterator[str]:
 def file_reasons(
     machine: Machine, path: str, stat: Stat, uses: Uses
 ) -> tuple[Reason, ...]:
-    """What uses the regular file ``path`` now, under this name or as a file in a layer of an overlayfs."""
+    """Return what uses the regular file ``path`` now, under this name or as a file in a layer of an overlayfs."""
     reasons = []
     below = layers(path, uses.mounts)
     own = _keys(stat, below, statuses(machine, below))
@@ -268,7 +268,7 @@ def _mounted_elsewhere(machine: Machine, name: str) -> Iterator[Reason]:
 
 
 def _loop_claims(machine: Machine, this: Device, uses: Uses) -> Iterator[Reason]:
-    """A loop device writes to its backing file, so other users of that are users of this device."""
+    """Yield a loop device writes to its backing file, so other users of that are users of this device."""
     backing = uses.loops.get(this.disk)
     if not backing or loop_backing(machine, this.disk) is None:
         return

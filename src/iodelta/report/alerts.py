@@ -14,14 +14,14 @@ from iodelta.verdict import Verdict
 
 
 def command_and_verdict(alert: Alert, store: Store) -> tuple[str, Verdict | None]:
-    """The command that finds the commit, empty where the two nights cannot be read; and the verdict of the last
+    """Return the command that finds the commit, empty where the two nights cannot be read; and the verdict of the last
     experiment with both builds, None without one."""
     return _bisect(alert, store), _verdict(alert)
 
 
 def _verdict(alert: Alert) -> Verdict | None:
-    """The verdict of the last experiment with both builds on the alert's cell and metric; None where its folder cannot
-    be read."""
+    """Return the verdict of the last experiment with both builds on the alert's cell and metric; None where its folder
+    cannot be read."""
     if not alert.experiments:
         return None
     try:
@@ -34,7 +34,7 @@ def _verdict(alert: Alert) -> Verdict | None:
 
 
 def _bisect(alert: Alert, store: Store) -> str:
-    """The command that finds the commit; empty where the folders of the two nights cannot be read."""
+    """Return the command that finds the commit; empty where the folders of the two nights cannot be read."""
     if not alert.steps or alert.last_good is None or alert.first_bad is None:
         return ""
     folders = {row["id"]: row["folder"] for row in store.experiments()}

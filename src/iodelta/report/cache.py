@@ -37,7 +37,7 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 def kept(folder: Folder) -> Kept | None:
-    """The cached report of ``folder``; None without one, or if the folder or the code has changed since."""
+    """Return the cached report of ``folder``; None without one, or if the folder or the code has changed since."""
     if type(folder) is not Folder:
         return None
     try:
@@ -67,7 +67,7 @@ def keep(folder: Folder, account: Account, charts: Charts, key: str) -> None:
 
 
 def key_of(folder: Folder) -> str:
-    """One digest of the code, the journal, the plan, and sizes and times of everything else in the folder."""
+    """Return one digest of the code, the journal, the plan, and sizes and times of everything else in the folder."""
     digest = hashlib.sha256(_code().encode())
     for name in (JOURNAL, PLAN):
         with contextlib.suppress(OSError, MeasureError):
@@ -89,7 +89,7 @@ def _files(path: Path) -> Iterator[str]:
 
 @lru_cache(maxsize=1)
 def _code() -> str:
-    """The version, and sizes and times of the package's own modules: a checkout changes without a new version."""
+    """Return the version, and sizes and times of the package's own modules: a checkout changes without a new version."""
     root = Path(iodelta.__file__).parent
     parts = [iodelta.__version__]
     for path in root.rglob("*.py"):

@@ -43,14 +43,14 @@ MANY = 1000
 
 
 def load(folder: Folder) -> Account:
-    """The account of a folder, complete or still being written. Raises MeasureError for a damaged one."""
+    """Return the account of a folder, complete or still being written. Raises MeasureError for a damaged one."""
     known = kept(folder)
     return known.account if known is not None else _kept_if_slow(folder).account
 
 
 @believing
 def charted(folder: Folder, scale: Scale = "auto") -> tuple[Account, Charts]:
-    """The account of a folder and its charts. Raises MeasureError for a damaged one."""
+    """Return the account of a folder and its charts. Raises MeasureError for a damaged one."""
     # Charts with another axis are not kept.
     known = kept(folder) if scale == "auto" else None
     if known is not None:
@@ -60,7 +60,7 @@ def charted(folder: Folder, scale: Scale = "auto") -> tuple[Account, Charts]:
 
 
 def _kept_if_slow(folder: Folder) -> Judged:
-    """A folder judged from its raw data. The report of a finished one with many trials is cached."""
+    """Return a folder judged from its raw data. The report of a finished one with many trials is cached."""
     key = key_of(folder)
     seen = judged(folder)
     if seen.account.state in OVER and len(seen.trials) >= MANY:
@@ -144,7 +144,7 @@ def _charts(match: Judged, scale: Scale = "auto") -> Charts:
 
 
 def frame_of(trials: Sequence[Trial]) -> polars.DataFrame:
-    """One row per trial and direction, or per trial of a command; latencies in ns, sizes in bytes."""
+    """Return one row per trial and direction, or per trial of a command; latencies in ns, sizes in bytes."""
     with needs_extra("frames", "a data frame"):
         import polars
 
@@ -158,7 +158,7 @@ def frame_of(trials: Sequence[Trial]) -> polars.DataFrame:
 
 
 def _row_of_command(trial: Trial) -> dict[str, Any]:
-    """The numbers of a command that is not fio."""
+    """Return the numbers of a command that is not fio."""
     numbers = {
         f"measured.{name}": number.value for name, number in trial.measured.items()
     }
@@ -166,7 +166,7 @@ def _row_of_command(trial: Trial) -> dict[str, Any]:
 
 
 def _row_of_direction(direction: Direction) -> dict[str, Any]:
-    """What fio measured of reads, of writes or of trims."""
+    """Return what fio measured of reads, of writes or of trims."""
     latency = direction.lat or direction.clat
     mean = p50 = p99 = p999 = None
     if latency:
@@ -187,7 +187,7 @@ def _row_of_direction(direction: Direction) -> dict[str, Any]:
 
 
 def _row_of(trial: Trial) -> dict[str, Any]:
-    """Which trial it is."""
+    """Return which trial it is."""
     return {
         "trial": trial.number,
         "cell": trial.cell,
@@ -203,7 +203,7 @@ def _row_of(trial: Trial) -> dict[str, Any]:
 
 
 def _counted(trial: Trial) -> dict[str, Any]:
-    """What the machine counted during the trial."""
+    """Return what the machine counted during the trial."""
     return {
         "usr_cpu": trial.usr_cpu,
         "sys_cpu": trial.sys_cpu,

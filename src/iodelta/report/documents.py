@@ -25,7 +25,9 @@ from iodelta.report.glossary import FIELDS
 
 
 def written(document: object) -> bytes:
-    """A document as indented JSON in ASCII, which cannot control a terminal; unknown and infinite numbers are null."""
+    """Return a document as indented JSON in ASCII, which cannot control a terminal; unknown and infinite numbers are
+    null.
+    """
     finite = _finite(msgspec.to_builtins(document, str_keys=True))
     try:
         text = msgspec.json.encode(finite).decode()
@@ -36,7 +38,7 @@ def written(document: object) -> bytes:
 
 
 def _escaped(match: re.Match[str]) -> str:
-    """A character as JSON escapes it: its UTF-16 code units, one or two."""
+    """Return a character as JSON escapes it: its UTF-16 code units, one or two."""
     data = match[0].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{data[at : at + 2].hex()}" for at in range(0, len(data), 2))
 
@@ -62,7 +64,7 @@ def _finite(value: Any) -> Any:
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The JSON Schema (2020-12) of a document, each field with what its struct's source says of it.
+    """Return the JSON Schema (2020-12) of a document, each field with what its struct's source says of it.
 
     Raises KeyError for an unknown name.
     """
@@ -80,7 +82,9 @@ def schema(name: str) -> dict[str, Any]:
 def described(
     kinds: Sequence[Any], place: str
 ) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
-    """A schema for each of ``kinds``, and the parts that they share, which stand at ``place`` (``{name}``: which)."""
+    """Return a schema for each of ``kinds``, and the parts that they share, which stand at ``place`` (``{name}``:
+    which).
+    """
     tops, components = msgspec.json.schema_components(kinds, ref_template=place)
     structs: dict[str, type] = {}
     for kind in kinds:
@@ -105,7 +109,7 @@ def _describe(described: dict[str, Any], kind: type | None) -> None:
 
 
 def _structs(kind: type) -> dict[str, type]:
-    """Every struct that a document is made of, by name."""
+    """Return every struct that a document is made of, by name."""
     structs: dict[str, type] = {}
     waiting: list[Any] = [msgspec.inspect.type_info(kind)]
     while waiting:
@@ -148,7 +152,7 @@ def field_docs(kind: type) -> dict[str, str]:
 
 
 def _prose(text: str) -> str:
-    """A docstring as one paragraph of plain text."""
+    """Return a docstring as one paragraph of plain text."""
     return " ".join(text.replace("``", "`").split())
 
 

@@ -22,7 +22,7 @@ class Document(msgspec.Struct, frozen=True):
 
 
 def document(account: Account) -> Document:
-    """What ``verdict.json`` says."""
+    """Return what ``verdict.json`` says."""
     # The result does not depend on where the folder is: it stays the same after a move.
     here = msgspec.structs.replace(account, folder=PurePath(account.folder).name)
     return Document(

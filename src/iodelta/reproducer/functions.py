@@ -38,7 +38,7 @@ Lines = tuple[str, ...]
 
 
 def functions(plan: Plan, target: Target) -> Iterator[str]:
-    """The functions that ``script.sh`` calls. Raises RequestError for a knob that no script can set."""
+    """Yield the functions that ``script.sh`` calls. Raises RequestError for a knob that no script can set."""
     experiment = plan.experiment
     yield from _names("cell_name", [cell.name for cell in experiment.cells])
     variants = [
@@ -56,7 +56,7 @@ def functions(plan: Plan, target: Target) -> Iterator[str]:
 
 
 def safe_name(name: str, number: int) -> str:
-    """A name that may stand in a path."""
+    """Return a name that may stand in a path."""
     if NAME.fullmatch(name):
         return name
     return f"variant{number}"
@@ -82,7 +82,7 @@ def _workloads(plan: Plan, target: Target) -> Iterator[str]:
 
 
 def _arms(experiment: Experiment) -> Iterator[tuple[str, Cell, Variant]]:
-    """Every cell under every variant, with the name that the script gives it: ``1.2`` by their numbers."""
+    """Yield every cell under every variant, with the name that the script gives it: ``1.2`` by their numbers."""
     numbered = product(
         enumerate(experiment.cells, 1), enumerate(experiment.variants, 1)
     )
@@ -103,7 +103,7 @@ def _measure(words: list[str]) -> str:
 
 
 def _option(text: str) -> str:
-    """A quoted word of fio. Raises RequestError for one of several lines, which no option has."""
+    """Return a quoted word of fio. Raises RequestError for one of several lines, which no option has."""
     if "\n" in text or "\0" in text:
         raise RequestError(
             "a script cannot hold a line break in an option", place=inert(text)[:80]
@@ -123,7 +123,7 @@ def _loads(experiment: Experiment) -> Iterator[str]:
 
 
 def _load(condition: Condition) -> str:
-    """The words of a background load; ``{target.path}`` and so on become what they are on the reader's machine."""
+    """Return the words of a background load; ``{target.path}`` and so on become what they are on the reader's machine."""
     if condition.background:
         return " ".join(map(_filled, condition.background))
     if not condition.background_fio:
@@ -136,7 +136,7 @@ def _load(condition: Condition) -> str:
 
 
 def _filled(word: str) -> str:
-    """A word of a background command: quoted, its placeholders left to the shell."""
+    """Return a word of a background command: quoted, its placeholders left to the shell."""
     parts = re.split(f"({'|'.join(map(re.escape, PLACES))})", word)
     return "".join(PLACES.get(part) or _option(part) for part in parts if part)
 
@@ -145,8 +145,8 @@ def _filled(word: str) -> str:
 
 
 def knob_scripts(experiment: Experiment) -> dict[str, Script]:
-    """The script of each knob of an experiment, in the order in which they are set. Raises RequestError for a knob that
-    no script can set."""
+    """Return the script of each knob of an experiment, in the order in which they are set. Raises RequestError for a
+    knob that no script can set."""
     scripts: dict[str, Script] = {}
     for name in experiment.knob_names():
         if of_boot(name):
@@ -160,7 +160,7 @@ def knob_scripts(experiment: Experiment) -> dict[str, Script]:
 
 
 def _values(experiment: Experiment, name: str) -> list[str]:
-    """All that a knob is set to, each value once."""
+    """Return all that a knob is set to, each value once."""
     values: dict[str, None] = {}
     settings = [variant.knobs for variant in experiment.variants]
     settings += [condition.knobs for condition in experiment.conditions]
@@ -218,7 +218,7 @@ def _arm(experiment: Experiment, scripts: Mapping[str, Script]) -> Iterator[str]
 
 
 def _settings(experiment: Experiment) -> dict[str, dict[str, str]]:
-    """What is set in each cell and variant, both by their numbers."""
+    """Return what is set in each cell and variant, both by their numbers."""
     return {
         arm: {**experiment.condition(cell.condition).knobs, **variant.knobs}
         for arm, cell, variant in _arms(experiment)
@@ -226,7 +226,7 @@ def _settings(experiment: Experiment) -> dict[str, dict[str, str]]:
 
 
 def _set(scripts: Mapping[str, Script], settings: Mapping[str, str]) -> Iterator[str]:
-    """The lines that bring the machine to ``settings``, as ``knob.turn`` does."""
+    """Yield the lines that bring the machine to ``settings``, as ``knob.turn`` does."""
     for name, script in scripts.items():
         if name in settings:
             yield from map(line_text, script.values[settings[name]])
@@ -291,7 +291,7 @@ def _function(
 
 
 def _cases(word: str, cases: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """A case statement; patterns with the same commands share them."""
+    """Yield a case statement; patterns with the same commands share them."""
     alike: dict[Lines, list[str]] = {}
     for pattern, commands in cases.items():
         alike.setdefault(tuple(commands), []).append(pattern)

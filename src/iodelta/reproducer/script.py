@@ -36,8 +36,8 @@ BODY = Path(__file__).with_name("script.sh")
 
 
 def reproducer_of(path: Path) -> str:
-    """The script of an experiment folder or bundle. Raises RequestError for an experiment that no script can hold,
-    MeasureError for a damaged folder or one without a trial."""
+    """Return the script of an experiment folder or bundle. Raises RequestError for an experiment that no script can
+    hold, MeasureError for a damaged folder or one without a trial."""
     folder = opened(path)
     plan = read_plan(folder)
     folder.check_journal()
@@ -63,7 +63,7 @@ def reproducer_of(path: Path) -> str:
 def script(
     plan: Plan, target: Target, trials: list[Started], answer: str, fio: str
 ) -> str:
-    """The script for these trials. Raises RequestError for settings or names that no script can hold."""
+    """Return the script for these trials. Raises RequestError for settings or names that no script can hold."""
     experiment = plan.experiment
     tool = "a command" if experiment.of_command else tool_of(experiment)
     if tool:
@@ -142,7 +142,7 @@ def _head(
 
 
 def _comment(text: str) -> Iterator[str]:
-    """A comment of any text: without line breaks, which would end it."""
+    """Yield a comment of any text: without line breaks, which would end it."""
     yield from textwrap.wrap(
         inert(text), 100, initial_indent="# ", subsequent_indent="#   "
     )
@@ -163,7 +163,7 @@ def _trials(experiment: Experiment, trials: list[Started]) -> Iterator[str]:
 
 
 def _planned(plan: Plan) -> list[Started]:
-    """The trials of the plan, where none was made yet."""
+    """Return the trials of the plan, where none was made yet."""
     planned = []
     for slot in plan.schedule.slots():
         planned += [_begun(plan, slot, position) for position in range(len(slot.order))]

@@ -44,17 +44,17 @@ class Mixture:
     weights: Floats
 
     def below(self, value: float) -> float:
-        """The probability below ``value``."""
+        """Return the probability below ``value``."""
         return float(self.weights @ ndtr((value - self.centres) / self.scales))
 
     def quantile(self, share: float) -> float:
-        """The value with this share of the probability below it."""
+        """Return the value with this share of the probability below it."""
         reach = 40.0 * float(self.scales.max())
         low, high = float(self.centres.min()) - reach, float(self.centres.max()) + reach
         return root(lambda value: self.below(value) - share, low, high)
 
     def estimate(self, level: float, hosts: int) -> Estimate:
-        """The median and the central interval."""
+        """Return the median and the central interval."""
         outside = (1.0 - level) / 2
         return Estimate(
             self.quantile(0.5),
@@ -80,7 +80,7 @@ class Agreement:
 
 
 def agree(values: ArrayLike, errors: ArrayLike, level: float = LEVEL) -> Agreement:
-    """The joint estimates of at least three hosts, from each one's log-ratio and its standard error.
+    """Return the joint estimates of at least three hosts, from each one's log-ratio and its standard error.
 
     Raises ValueError for fewer hosts, and for an error that is not above 0.
     """
@@ -107,7 +107,7 @@ def agree(values: ArrayLike, errors: ArrayLike, level: float = LEVEL) -> Agreeme
 def differ(
     values: ArrayLike, errors: ArrayLike, spare: ArrayLike, margin: float, level: float
 ) -> tuple[int, int] | None:
-    """The two hosts whose changes most certainly differ by more than ``margin`` (log-ratio), the larger first.
+    """Return the two hosts whose changes most certainly differ by more than ``margin`` (log-ratio), the larger first.
 
     Welch's t with each error's degrees of freedom ``spare``, Bonferroni over all pairs; None where no pair does.
     """
@@ -129,7 +129,7 @@ def differ(
 def one_lacks(
     values: ArrayLike, errors: ArrayLike, spare: ArrayLike, margin: float, level: float
 ) -> bool:
-    """Whether some host's change is shown to be below ``margin`` (log-ratio, positive is worse).
+    """Return whether some host's change is shown to be below ``margin`` (log-ratio, positive is worse).
 
     One-sided t with each error's degrees of freedom ``spare``, Bonferroni over the hosts.
     """

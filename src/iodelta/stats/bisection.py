@@ -74,7 +74,9 @@ class Posterior(msgspec.Struct, frozen=True):
 
     @property
     def drifts(self) -> bool:
-        """Whether the machine's level drifts beyond doubt; the likeliest walk is one in a third of steady series."""
+        """Return whether the machine's level drifts beyond doubt; the likeliest walk is one in a third of steady
+        series.
+        """
         return self.drift >= SURE
 
     def at_or_below(self, position: Whole, prior: Floats) -> Floats:
@@ -145,7 +147,7 @@ class Evidence:
         self._time = time
 
     def posterior(self) -> Posterior:
-        """The posterior over groups of candidates; the prior until runs lie on both sides and one is to spare."""
+        """Return the posterior over groups of candidates; the prior until runs lie on both sides and one is to spare."""
         mass = self._mass[self._edges[1:]] - self._mass[self._edges[:-1]]
         freedom = self.runs - 2
         _, xx, xy = self._x
@@ -181,7 +183,7 @@ class Evidence:
         )
 
     def step(self, posterior: Posterior, position: int) -> Step:
-        """The step, if the change is at ``position``."""
+        """Return the step, if the change is at ``position``."""
         group = int(np.searchsorted(self._edges, position)) - 1
         noise = float(
             posterior.error[group]

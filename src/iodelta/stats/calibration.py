@@ -34,7 +34,7 @@ class Noise(msgspec.Struct, frozen=True):
 
 
 def false_alarm_bound(alarms: int, comparisons: int, confidence: float = 0.95) -> float:
-    """One-sided Clopper-Pearson upper bound of the false-alarm rate after ``alarms`` in ``comparisons`` A/A
+    """Return one-sided Clopper-Pearson upper bound of the false-alarm rate after ``alarms`` in ``comparisons`` A/A
     comparisons: 59 clean ones bound it below 5 %. Raises ValueError for impossible counts."""
     if not 0 <= alarms <= comparisons or comparisons < 1:
         raise ValueError(
@@ -48,8 +48,8 @@ def false_alarm_bound(alarms: int, comparisons: int, confidence: float = 0.95) -
 def alarms_beyond(
     alarms: int, comparisons: int, nominal: float, alpha: float = 0.05
 ) -> bool:
-    """Whether more A/A comparisons were called a change than a true rate of ``nominal`` explains (one-sided binomial
-    test at ``alpha``). Raises ValueError for impossible counts."""
+    """Return whether more A/A comparisons were called a change than a true rate of ``nominal`` explains (one-sided
+    binomial test at ``alpha``). Raises ValueError for impossible counts."""
     if not 0 <= alarms <= comparisons:
         raise ValueError("alarms lie between 0 and the number of comparisons")
     return alarms > 0 and float(bdtrc(alarms - 1, comparisons, nominal)) <= alpha
@@ -120,7 +120,9 @@ def noise_sources(first: ArrayLike, second: ArrayLike) -> Noise:
 
 
 def _line(values: Floats) -> tuple[float, Floats]:
-    """The slope of a straight line through ``values``, and what is left of them; values far from it are drawn in."""
+    """Return the slope of a straight line through ``values``, and what is left of them; values far from it are drawn
+    in.
+    """
     t = np.arange(len(values)) - (len(values) - 1) / 2
     near = drawn_in(values)
     for _ in range(FITS):

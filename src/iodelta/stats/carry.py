@@ -70,12 +70,12 @@ class Carry:
 
     @property
     def half(self) -> Floats:
-        """The half width of its interval."""
+        """Return the half width of its interval."""
         return np.asarray(self.quantile * self.error)
 
     @property
     def known(self) -> bool:
-        """Whether the orders determine it at all."""
+        """Return whether the orders determine it at all."""
         return bool(np.isfinite(self.half).all())
 
     @property
@@ -85,14 +85,14 @@ class Carry:
 
     @property
     def best(self) -> int:
-        """The memory that shows it best; that of one trial where none shows it."""
+        """Return the memory that shows it best; that of one trial where none shows it."""
         if not self.shown.any():
             return 0
         return int(np.argmax(np.abs(self.value) / np.maximum(self.half, 1e-12)))
 
     @property
     def low(self) -> float:
-        """The lower end of the intervals of all memories."""
+        """Return the lower end of the intervals of all memories."""
         return float(np.min(self.value - self.half))
 
     @property
@@ -101,7 +101,7 @@ class Carry:
         return float(np.max(self.value + self.half))
 
     def adjusted(self, change: float) -> Floats:
-        """The change without the part that the carry-over added, under each memory."""
+        """Return the change without the part that the carry-over added, under each memory."""
         return np.asarray(change - self.share * self.value)
 
 
@@ -123,7 +123,7 @@ def carry_over(
     *,
     clean: bool = False,
 ) -> Carry:
-    """The carry-over in the differences ``d`` of blocks in run order, positive = worse, and in their ``levels``.
+    """Return the carry-over in the differences ``d`` of blocks in run order, positive = worse, and in their ``levels``.
 
     ``contrast`` has, per memory (all of ``MEMORIES`` or the first ones) and block, the difference of the exposures of the variant's and the baseline's trial;
     ``share`` is its mean over all hosts. Both estimates are weighted by their precision; without levels the first
@@ -177,7 +177,7 @@ class Ahead:
 
     @property
     def shown(self) -> bool:
-        """Whether the interval under some memory excludes 0: the state is not reached."""
+        """Return whether the interval under some memory excludes 0: the state is not reached."""
         return bool((np.abs(self.value) > self.half).any())
 
     def deployed(self, change: float) -> Floats:
@@ -186,8 +186,8 @@ class Ahead:
 
 
 def ahead_of(rows: Floats) -> Ahead | None:
-    """What is still to come, from its values in single blocks, one row for each memory; t intervals that hold together.
-    None for few blocks."""
+    """Return what is still to come, from its values in single blocks, one row for each memory; t intervals that hold
+    together. None for few blocks."""
     n = rows.shape[1]
     if n < FEWEST:
         return None
@@ -297,6 +297,6 @@ def exposures_of(baseline_first: NDArray[np.bool_]) -> tuple[Floats, Floats]:
 
 
 def contrast_of(baseline_first: NDArray[np.bool_]) -> Floats:
-    """The difference of the exposures under a memory of one trial, from the orders alone."""
+    """Return the difference of the exposures under a memory of one trial, from the orders alone."""
     before = np.concatenate(([0.5], baseline_first[:-1].astype(float)))
     return np.asarray(np.where(baseline_first, -before, before - 1.0))

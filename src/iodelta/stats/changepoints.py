@@ -131,7 +131,7 @@ def online(
 def _newest(
     y: Floats, se: Floats, starts: Sequence[int], tau: float, inflation: float
 ) -> tuple[float, float]:
-    """The scatter between nights inside both parts of the best split of the last segment, and z of that split."""
+    """Return the scatter between nights inside both parts of the best split of the last segment, and z of that split."""
     begin, n = starts[-1], len(y)
     split = begin + int(np.argmax(np.abs(_scores(y[begin:], se[begin:], tau)))) + 1
     tau = levels.between(y, se, numbered([*starts, split], n))
@@ -183,7 +183,7 @@ def _step(
     lone: Collection[int],
     offset: int = 0,
 ) -> Step:
-    """The most likely step among points that hold one, and the set of its possible places."""
+    """Return the most likely step among points that hold one, and the set of its possible places."""
     z = _scores(y, se, tau, inflation)
     at = int(np.argmax(np.abs(z))) + 1
     old, new = (
@@ -220,8 +220,8 @@ def location(z: ArrayLike, sure: float = SURE) -> tuple[int, int]:
 def _vouched(
     places: tuple[int, int], lone: Collection[int], points: int
 ) -> tuple[int, int]:
-    """The places up to points that were not drawn in: such a point says neither that the step was before it nor that
-    it was not, as where two steps are a point apart."""
+    """Return the places up to points that were not drawn in: such a point says neither that the step was before it nor
+    that it was not, as where two steps are a point apart."""
     low, high = places
     while low > 1 and low - 1 in lone:
         low -= 1
@@ -312,7 +312,7 @@ def _seeded(sums: Floats, moments: Floats, worth: float) -> list[int]:
 def _best_of(
     places: Indices, sums: Floats, moments: Floats, penalty: float
 ) -> tuple[int, ...]:
-    """The best starts among ``places``, which begin with 0 and end with the number of points."""
+    """Return the best starts among ``places``, which begin with 0 and end with the number of points."""
     sums, moments = sums[places], moments[places]
     cost, last = np.full(len(places), -penalty), [0] * len(places)
     for end in range(1, len(places)):
@@ -330,16 +330,16 @@ def _best_of(
 
 
 def penalty(points: int) -> float:
-    """What a further segment must explain: as much as a reported step, and more in a long series, where more places
-    are tried."""
+    """Return what a further segment must explain: as much as a reported step, and more in a long series, where more
+    places are tried."""
     return max(REPORT**2, 3.0 * math.log(max(points, 2)))
 
 
 def segments(
     values: ArrayLike, errors: ArrayLike, *, inflation: float = 1.0
 ) -> Segments:
-    """The segments of a whole series. The scatter between nights begins at that about one level, which steps only make
-    larger, and is taken again inside the segments found, until they stay."""
+    """Return the segments of a whole series. The scatter between nights begins at that about one level, which steps
+    only make larger, and is taken again inside the segments found, until they stay."""
     y, se = checked(values, errors)
     if not len(y):
         return Segments((), (), (), (), (), 0.0)
@@ -366,8 +366,8 @@ def segments(
 def _hidden(
     y: Floats, se: Floats, starts: tuple[int, ...], tau: float, inflation: float
 ) -> float | None:
-    """The scatter between nights, where one more split makes it so much smaller that this split is a step: a step that
-    was taken for scatter hides itself. None where there is none."""
+    """Return the scatter between nights, where one more split makes it so much smaller that this split is a step: a
+    step that was taken for scatter hides itself. None where there is none."""
     n = len(y)
     for begin, end in itertools.pairwise([*starts, n]):
         if end - begin < 2:
@@ -412,7 +412,7 @@ def _by_neighbours(
 
 
 def numbered(starts: Sequence[int], points: int) -> Indices:
-    """The segment of each point, from 0."""
+    """Return the segment of each point, from 0."""
     return np.asarray(
         np.searchsorted(np.asarray(starts), np.arange(points), side="right") - 1
     )
@@ -478,7 +478,7 @@ def _between(
 def _without_incidents(
     y: Floats, se: Floats, tau: float, inflation: float, starts: tuple[int, ...]
 ) -> tuple[list[Indices], list[Incident]]:
-    """The points of each segment, with those joined that an incident alone keeps apart."""
+    """Return the points of each segment, with those joined that an incident alone keeps apart."""
     bounds = [*starts, len(y)]
     parts = [np.arange(first, last) for first, last in itertools.pairwise(bounds)]
     kept, incidents = [parts[0]], []

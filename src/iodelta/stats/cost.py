@@ -21,8 +21,8 @@ def system_ns_per_io(trial: Trial) -> float:
 
 
 def is_resolved(times: Sequence[float]) -> bool:
-    """Whether the kernel times of trials mean anything: a kernel that counts them in ticks of some milliseconds counts
-    0 in a trial of few I/Os, and a median of such zeros is not a time."""
+    """Return whether the kernel times of trials mean anything: a kernel that counts them in ticks of some milliseconds
+    counts 0 in a trial of few I/Os, and a median of such zeros is not a time."""
     return sum(value > 0 for value in times) > 0.75 * len(times)
 
 

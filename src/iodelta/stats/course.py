@@ -51,8 +51,8 @@ class Course:
 
 
 def course_of(d: Floats, signs: Floats) -> Course | None:
-    """The stretch that differs at ``LEVEL``; None where there is none. ``signs`` has one replay of the draws a row, and
-    the mirror image of row i as row -1 - i."""
+    """Return the stretch that differs at ``LEVEL``; None where there is none. ``signs`` has one replay of the draws a
+    row, and the mirror image of row i as row -1 - i."""
     n = len(d)
     if n < FEWEST or not np.isfinite(d).all():
         return None

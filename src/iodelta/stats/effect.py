@@ -39,7 +39,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether the whole interval lies on one side of zero."""
+        """Return whether the whole interval lies on one side of zero."""
         return self.low > 0.0 or self.high < 0.0
 
 
@@ -56,7 +56,7 @@ def log_ratios(
 
 
 def walsh_rows(d: Floats) -> Floats:
-    """The Walsh averages (d_i + d_j) / 2, i <= j, of each row, unsorted: shape (rows, n (n + 1) / 2)."""
+    """Return the Walsh averages (d_i + d_j) / 2, i <= j, of each row, unsorted: shape (rows, n (n + 1) / 2)."""
     i, j = np.triu_indices(d.shape[1])
     averages: Floats = (d[:, i] + d[:, j]) * 0.5
     return averages
@@ -89,8 +89,8 @@ def rank_tail(n: int, count: ArrayLike) -> Floats:
 
 
 def rank_cut(n: int, tail: float) -> int:
-    """Which Walsh average, counted from either end and from 1, bounds an interval with at most ``tail`` on that side;
-    0 when n is too small for so small a tail (2^-n is the smallest there is)."""
+    """Return which Walsh average, counted from either end and from 1, bounds an interval with at most ``tail`` on that
+    side; 0 when n is too small for so small a tail (2^-n is the smallest there is)."""
     if n <= EXACT_RANKS:
         return int(np.searchsorted(_rank_cdf(n), tail * (1 + 1e-9), side="right"))
     mean, sd = _rank_moments(n)
@@ -209,7 +209,7 @@ def mean_t_rows(d: Floats, level: float) -> tuple[Floats, Floats, Floats]:
 
 
 def disagree(first: Estimate, other: Estimate) -> bool:
-    """Whether two estimates of the same thing lie outside each other's interval: outliers or a change of shape."""
+    """Return whether two estimates of the same thing lie outside each other's interval: outliers or a change of shape."""
     return not (
         first.low <= other.value <= first.high
         and other.low <= first.value <= other.high

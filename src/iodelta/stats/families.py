@@ -29,7 +29,7 @@ def benjamini_hochberg(p: ArrayLike) -> Floats:
 
 
 def _ranked(p: ArrayLike) -> tuple[Floats, NDArray[np.intp]]:
-    """The p values, and the places of those that are numbers from the smallest up."""
+    """Return the p values, and the places of those that are numbers from the smallest up."""
     values = np.asarray(p, dtype=float)
     order = np.argsort(values, kind="stable")
     return values, order[~np.isnan(values[order])]

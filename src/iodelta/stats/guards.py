@@ -58,7 +58,7 @@ class Trend(msgspec.Struct, frozen=True):
     p: float
 
     def could_explain(self, theta: float) -> bool:
-        """Whether a drift as steep as the interval allows makes up at least half of ``theta``."""
+        """Return whether a drift as steep as the interval allows makes up at least half of ``theta``."""
         return abs(theta) > 0.0 and abs(self.explained) + self.spread >= 0.5 * abs(
             theta
         )
@@ -127,8 +127,8 @@ def order_effect(d: ArrayLike, baseline_first: ArrayLike) -> Order:
 
 
 def suspicion(d: ArrayLike, baseline_first: ArrayLike) -> float:
-    """A quick test before ``order_effect``: the larger correlation of d with orientation or carry-over, in units of
-    its standard error under independence."""
+    """Return a quick test before ``order_effect``: the larger correlation of d with orientation or carry-over, in
+    units of its standard error under independence."""
     y = np.asarray(d, dtype=float)
     y = y - y.mean()
     largest = 0.0
@@ -148,7 +148,7 @@ def _orders(first: NDArray[np.bool_]) -> tuple[Floats, Floats]:
 def order_trend(
     values: ArrayLike, places: ArrayLike, groups: ArrayLike, *, level: float = 0.95
 ) -> Trend | None:
-    """Whether a drift over run order could pass for a difference between the two groups (False, True).
+    """Return whether a drift over run order could pass for a difference between the two groups (False, True).
 
     ``values`` (> 0) at run-order ``places``; the slope of their logarithms is fitted inside the groups, so a true
     difference does not count as drift. In a randomised interleaved run the groups' mean places nearly coincide and
@@ -191,7 +191,7 @@ def balance(worse: int, better: int) -> float:
 
 
 def _informative(columns: list[Floats], column: Floats) -> bool:
-    """Whether ``column`` adds something that ``columns`` do not already say, and leaves 3 blocks to judge it by."""
+    """Return whether ``column`` adds something that ``columns`` do not already say, and leaves 3 blocks to judge it by."""
     x = np.column_stack([*columns, column])
     return bool(
         len(column) >= x.shape[1] + 3 and np.linalg.matrix_rank(x) == x.shape[1]

@@ -55,11 +55,11 @@ class Mean:
 
     @property
     def t(self) -> Floats:
-        """The mean over its error; 0 where there is none."""
+        """Return the mean over its error; 0 where there is none."""
         return np.asarray(np.nan_to_num(self.value / self.error, nan=0.0))
 
     def estimate(self, level: float, blocks: int) -> Estimate:
-        """The mean of the first row with its t interval."""
+        """Return the mean of the first row with its t interval."""
         value, half = (
             float(self.value[0]),
             -float(stdtrit(self.spare, (1.0 - level) / 2)) * float(self.error[0]),
@@ -68,7 +68,9 @@ class Mean:
 
 
 def places_of(hosts: Sequence[str]) -> list[NDArray[np.intp]]:
-    """The blocks of each host that has enough of them, from the host of every block; none where fewer than two have."""
+    """Return the blocks of each host that has enough of them, from the host of every block; none where fewer than two
+    have.
+    """
     names = np.array(hosts)
     own = [np.flatnonzero(names == name) for name in dict.fromkeys(hosts)]
     counted = [rows for rows in own if len(rows) >= FEWEST_BLOCKS]
@@ -83,7 +85,7 @@ def typical_mean(d: Floats, places: Places) -> Mean:
 
 
 def total_mean(arms: Arms, places: Places) -> Mean:
-    """The mean over hosts of the log-ratios of their totals."""
+    """Return the mean over hosts of the log-ratios of their totals."""
     totals = []
     for rows in places:
         of_host = Arms(*(column[:, rows] for column in arms.columns))
@@ -92,7 +94,7 @@ def total_mean(arms: Arms, places: Places) -> Mean:
 
 
 def typical_tails(d: Floats, places: Places, replays: Replays) -> tuple[float, float]:
-    """One-sided p values of "above 0" and "below 0" of one comparison's mean typical change."""
+    """Return one-sided p values of "above 0" and "below 0" of one comparison's mean typical change."""
     return _tails(
         typical_mean(d[None, :], places),
         lambda: typical_mean(replays.signs * d, places).t,
@@ -101,7 +103,7 @@ def typical_tails(d: Floats, places: Places, replays: Replays) -> tuple[float, f
 
 
 def total_tails(arms: Arms, places: Places, replays: Replays) -> tuple[float, float]:
-    """The same for the total change; ``arms`` have one row."""
+    """Return the same for the total change; ``arms`` have one row."""
     return _tails(
         total_mean(arms, places),
         lambda: total_mean(swapped(arms, replays.signs), places).t,
@@ -110,7 +112,7 @@ def total_tails(arms: Arms, places: Places, replays: Replays) -> tuple[float, fl
 
 
 def swapped(arms: Arms, signs: Floats) -> Arms:
-    """One comparison's arms, swapped in the blocks where a pattern has -1: a row per pattern."""
+    """Return one comparison's arms, swapped in the blocks where a pattern has -1: a row per pattern."""
     kept = signs > 0
     old, new, old_weight, new_weight = arms.columns
     return Arms(
@@ -141,7 +143,7 @@ def _tails(
 
 
 def _mean(own: Sequence[tuple[Floats, Floats]]) -> Mean:
-    """The mean of the hosts' values, each with its own error."""
+    """Return the mean of the hosts' values, each with its own error."""
     values, errors = (
         np.array([value for value, _ in own]),
         np.array([error for _, error in own]),

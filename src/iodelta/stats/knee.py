@@ -57,7 +57,7 @@ class KneeShift(msgspec.Struct, frozen=True):
 
     @property
     def moved(self) -> bool:
-        """Whether the interval excludes an unmoved knee."""
+        """Return whether the interval excludes an unmoved knee."""
         return self.low > 1.0 or self.high < 1.0
 
 
@@ -69,7 +69,7 @@ def find_knee(
     seed: int,
     place: str = "",
 ) -> Knee | Finding:
-    """The knee of one variant. ``iops`` has shape (blocks, depths): each block holds the whole sweep.
+    """Return the knee of one variant. ``iops`` has shape (blocks, depths): each block holds the whole sweep.
 
     The knee is where the two asymptotes of a closed queueing network meet (Denning and Buzen 1978): IOPS that grow
     with depth below it, a plateau above, and a fitted corner of any sharpness between. The interval resamples blocks.
@@ -102,7 +102,7 @@ def knee_shift(
     seed: int,
     place: str = "",
 ) -> KneeShift | Finding:
-    """Whether the knee moved between two variants measured in the same blocks: shapes (blocks, depths) both."""
+    """Return whether the knee moved between two variants measured in the same blocks: shapes (blocks, depths) both."""
     if baseline.shape != variant.shape:
         return Finding(
             "knee.unequal",

@@ -75,7 +75,7 @@ def steadied(errors: ArrayLike, blocks: ArrayLike) -> Floats:
 def level(
     values: ArrayLike, errors: ArrayLike, tau: float, inflation: float = 1.0
 ) -> Level:
-    """The level of points that belong to one segment. Raises ValueError without points."""
+    """Return the level of points that belong to one segment. Raises ValueError without points."""
     y, se = checked(values, errors)
     if not len(y):
         raise ValueError("a level needs a point")
@@ -168,8 +168,8 @@ def inflation(
 
 
 def as_normal(z: float, spare: float) -> float:
-    """The normal deviate as rare as ``z`` is among Student's t with ``spare`` degrees of freedom: for a scale that was
-    estimated from few points."""
+    """Return the normal deviate as rare as ``z`` is among Student's t with ``spare`` degrees of freedom: for a scale
+    that was estimated from few points."""
     if spare < 1.0:
         return 0.0
     # So close to the normal that both differ by less than 1e-5 of z; the sums of Student's t would get long.

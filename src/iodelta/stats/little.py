@@ -40,7 +40,8 @@ def together(
     margin: float,
     level: float = 0.95,
 ) -> Together:
-    """One effect or two, from the block log-ratios of IOPS and of mean latency, both signed so that positive is worse.
+    """Return one effect or two, from the block log-ratios of IOPS and of mean latency, both signed so that positive is
+    worse.
 
     One: the change of I/Os in flight lies within +-``margin``. Two: it lies wholly on one side of 0 and reaches the
     margin. Raises ValueError for blocks that do not match or are not finite.

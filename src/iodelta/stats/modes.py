@@ -45,7 +45,7 @@ class Modes(msgspec.Struct, frozen=True):
 
     @property
     def bimodal(self) -> bool:
-        """Whether there are two modes or more."""
+        """Return whether there are two modes or more."""
         return len(self.modes) > 1
 
 
@@ -86,7 +86,7 @@ def shares(run: Floats, cut: float) -> tuple[float, float, float]:
 
 
 def _valleys(values: Floats) -> list[tuple[float, float]]:
-    """Every valley of the density between two hills: where, and how high against the lower of its two hills."""
+    """Return every valley of the density between two hills: where, and how high against the lower of its two hills."""
     spread = _scale(values)
     if not spread > 0:
         return []

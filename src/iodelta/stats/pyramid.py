@@ -57,7 +57,7 @@ class Level(NamedTuple):
         return np.stack([self.mean() * size, low * size, high * size, self.weight])
 
     def coarser(self, width: int) -> Level:
-        """The same in buckets of ``width``, a multiple of this one. Raises ValueError for anything else."""
+        """Return the same in buckets of ``width``, a multiple of this one. Raises ValueError for anything else."""
         factor, rest = divmod(width, self.width)
         if rest or factor < 1:
             raise ValueError(f"{width} ms is not a multiple of {self.width} ms")
@@ -72,7 +72,7 @@ class Level(NamedTuple):
         return Level(width, weight, area, low, high, amount)
 
     def within(self, most: int) -> Level:
-        """The narrowest of ``WIDTHS`` that needs no more than ``most`` buckets; the widest of all if none does."""
+        """Return the narrowest of ``WIDTHS`` that needs no more than ``most`` buckets; the widest of all if none does."""
         wider = [width for width in WIDTHS if width >= self.width]
         fitting = [
             width
@@ -83,8 +83,8 @@ class Level(NamedTuple):
 
 
 def rates(level: Level, counted: Floats, end: int) -> Level:
-    """What was counted in each bucket of ``level`` as a rate per second over it, as far as it lies before ``end``
-    ms: a level of spans. Less than half a bucket is neither the least nor the greatest."""
+    """Return what was counted in each bucket of ``level`` as a rate per second over it, as far as it lies before
+    ``end`` ms: a level of spans. Less than half a bucket is neither the least nor the greatest."""
     covered = np.clip(
         end - np.arange(len(counted)) * level.width, 0, level.width
     ).astype(np.float64)
@@ -153,7 +153,7 @@ class Pyramid:
             done = part.stop
 
     def level(self, most: int = BUCKETS) -> Level:
-        """All that was added, in at most ``most`` buckets."""
+        """Return all that was added, in at most ``most`` buckets."""
         beyond = -(-self._end // self._level.width)
         return Level(
             self._level.width, *(column[:beyond] for column in self._level[1:])

@@ -30,7 +30,7 @@ every block, and those that are kept take 4 KiB a block."""
 
 
 def smallest_share(draws: int) -> float:
-    """The smallest one-sided p value that a replay of so many draws can give."""
+    """Return the smallest one-sided p value that a replay of so many draws can give."""
     return 0.5**draws if draws <= EXACT_COINS else 1.0 / (DRAWS + 1)
 
 
@@ -53,7 +53,7 @@ kept_replays = lru_cache(maxsize=32)(_replayed)
 
 
 def patterns(coins: tuple[int, ...], seed: int) -> Floats:
-    """The sign of every block under each replay of the randomiser, shape (patterns, blocks), read-only.
+    """Return the sign of every block under each replay of the randomiser, shape (patterns, blocks), read-only.
 
     ``coins`` gives each block the number of the draw that ordered it. Row i and row -1 - i are mirror images.
     """
@@ -102,7 +102,7 @@ def joint(smallest: Floats, p: Floats, *, statistics: float, exact: bool) -> Flo
 def critical(
     smallest: Floats, level: float, *, statistics: float, exact: bool
 ) -> float:
-    """The largest p value of a single statistic that is still within ``level`` when corrected as in ``joint``."""
+    """Return the largest p value of a single statistic that is still within ``level`` when corrected as in ``joint``."""
     ordered = np.sort(smallest)
     count = len(ordered)
     allowed = (

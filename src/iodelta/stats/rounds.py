@@ -55,7 +55,8 @@ class Window(msgspec.Struct, frozen=True):
 
 
 def window_at(values: ArrayLike, first: int) -> Window:
-    """The window that begins at ``first``. One with an average of 0, or a value that is not finite, is not steady.
+    """Return the window that begins at ``first``. One with an average of 0, or a value that is not finite, is not
+    steady.
 
     Raises ValueError where there are not five values from there.
     """
@@ -76,14 +77,15 @@ def window_at(values: ArrayLike, first: int) -> Window:
 
 
 def last_window(values: Sequence[float]) -> Window | None:
-    """The last five rounds; None before there are five."""
+    """Return the last five rounds; None before there are five."""
     if len(values) >= WINDOW:
         return window_at(values, len(values) - WINDOW)
     return None
 
 
 def departure(values: ArrayLike) -> Window | None:
-    """How the values of one arm, in the order of its trials, left the steady state; None without evidence for that.
+    """Return how the values of one arm, in the order of its trials, left the steady state; None without evidence for
+    that.
 
     Five groups of neighbouring trials stand for the rounds: their means break a limit, and differ by more than the
     noise inside the groups explains (F test of one-way analysis of variance). Fewer than ten values say nothing.
@@ -98,7 +100,7 @@ def departure(values: ArrayLike) -> Window | None:
 
 
 def _differ(groups: Sequence[np.ndarray]) -> bool:
-    """Whether the means of groups differ by more than chance."""
+    """Return whether the means of groups differ by more than chance."""
     total = np.concatenate(groups)
     between = sum(
         len(group) * float(group.mean() - total.mean()) ** 2 for group in groups

@@ -47,7 +47,8 @@ def schedule(
     extension: tuple[int, ...] = (),
     ended: tuple[int, ...] = (),
 ) -> Schedule:
-    """The schedule of planned ``looks``, which spend 1 - ``reserve``, and of ``extension`` looks, which spend the rest.
+    """Return the schedule of planned ``looks``, which spend 1 - ``reserve``, and of ``extension`` looks, which spend
+    the rest.
 
     ``ended`` are block counts at which a run stopped undecided, for its budget: the first before the last look spends
     all that the planned looks had left, a later one all that the extension had. Of a comparison that was left waiting
@@ -80,7 +81,8 @@ def _cut(looks: tuple[int, ...], ended: Sequence[int]) -> tuple[int, ...]:
 
 
 def nominal_tails(plan: Schedule, alpha: float) -> tuple[float, ...]:
-    """The one-sided level of each look, so that all looks together spend ``alpha`` on that side (two-sided 5 %: 0.025).
+    """Return the one-sided level of each look, so that all looks together spend ``alpha`` on that side (two-sided 5 %:
+    0.025).
 
     Source: Jennison and Turnbull, Group Sequential Methods, 1999, chapter 19.
     """
@@ -90,7 +92,7 @@ def nominal_tails(plan: Schedule, alpha: float) -> tuple[float, ...]:
 
 
 def sequential_p(plan: Schedule, tails: Floats) -> Floats:
-    """The smallest one-sided alpha at which ``plan`` would have rejected by now (a sequential p value).
+    """Return the smallest one-sided alpha at which ``plan`` would have rejected by now (a sequential p value).
 
     ``tails`` has shape (comparisons, looks taken), nan where a comparison took no such look: one-sided p values.
     Valid for Holm's correction over comparisons at any time (Liu and Anderson 2008; Glimm, Maurer and Bretz 2010).
@@ -115,14 +117,16 @@ def sequential_p(plan: Schedule, tails: Floats) -> Floats:
 
 @lru_cache(maxsize=1024)
 def _tails(plan: Schedule, alphas: tuple[float, ...]) -> Floats:
-    """One-sided nominal levels, shape (looks, alphas)."""
+    """Return one-sided nominal levels, shape (looks, alphas)."""
     steps = tuple(zip(plan.blocks, plan.shares, strict=True))
     return np.array([ndtr(-_bound(steps[: k + 1], alphas)) for k in range(len(steps))])
 
 
 @lru_cache(maxsize=4096)
 def _bound(steps: tuple[tuple[int, float], ...], alphas: tuple[float, ...]) -> Floats:
-    """The z bound, per alpha, of the last of ``steps`` (blocks, cumulative share); infinite where nothing is spent."""
+    """Return the z bound, per alpha, of the last of ``steps`` (blocks, cumulative share); infinite where nothing is
+    spent.
+    """
     (n, share), before = steps[-1], steps[:-1]
     total = np.asarray(alphas)
     if not before:
@@ -169,8 +173,8 @@ def _nodes(upper: Floats) -> tuple[Floats, Floats]:
 
 
 def median_unbiased(z: float, blocks: Sequence[int], tails: Sequence[float]) -> float:
-    """The drift, in standard errors at the last of these looks, at which a run that ends there with ``z`` or beyond
-    is as likely as not: median-unbiased by stagewise ordering (Jennison and Turnbull 2000, chapter 8).
+    """Return the drift, in standard errors at the last of these looks, at which a run that ends there with ``z`` or
+    beyond is as likely as not: median-unbiased by stagewise ordering (Jennison and Turnbull 2000, chapter 8).
 
     ``tails`` are the one-sided levels at which a look stops; 0 for one that cannot.
     """
@@ -185,7 +189,7 @@ def median_unbiased(z: float, blocks: Sequence[int], tails: Sequence[float]) -> 
     nodes = [b * _NODES for b in bounds[:-1]]
 
     def beyond(drift: float) -> float:
-        """The chance of an upper stop before the last look, or of ``z`` or more there."""
+        """Return the chance of an upper stop before the last look, or of ``z`` or more there."""
         x = nodes[0]
         mean = drift * math.sqrt(times[0])
         mass = (

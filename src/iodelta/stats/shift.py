@@ -52,7 +52,7 @@ class Shift(msgspec.Struct, frozen=True):
 
     @property
     def moved(self) -> bool:
-        """Whether the change is reportable: interval without 0, and larger than the counts' own graininess."""
+        """Return whether the change is reportable: interval without 0, and larger than the counts' own graininess."""
         excludes_zero = (
             self.low is not None
             and self.high is not None
@@ -81,7 +81,8 @@ def shift_function(
     seed: int,
     place: str = "",
 ) -> ShiftFunction:
-    """The shift function of two arms measured in the same blocks: one histogram per arm and block, in the same order.
+    """Return the shift function of two arms measured in the same blocks: one histogram per arm and block, in the same
+    order.
 
     A percentile for which some run holds fewer than 100 samples beyond it is compared on pooled counts where these
     suffice, and refused where they do not.
@@ -130,14 +131,14 @@ Table = tuple[Floats, Floats, Floats]
 
 
 def _each_run_has(arm: Sequence[Histogram], p: float) -> bool:
-    """Whether every run of an arm has samples enough for its own percentile."""
+    """Return whether every run of an arm has samples enough for its own percentile."""
     return all(tails.refusal(run, p) is None for run in arm)
 
 
 def _by_run(
     arms: Arms, tables: Sequence[Table], grid: Sequence[float], level: float, seed: int
 ) -> Iterator[Shift]:
-    """The shift of each percentile, from the percentiles of each run, with simultaneous intervals."""
+    """Yield the shift of each percentile, from the percentiles of each run, with simultaneous intervals."""
     baseline, variant = (_log_quantiles(table, grid) for table in tables)
     for p, shift_at in zip(
         grid, simultaneous(variant - baseline, level=level, seed=seed), strict=True
@@ -156,7 +157,7 @@ def _log_quantiles(table: Table, grid: Sequence[float]) -> Floats:
 def _pooled(
     arms: Arms, tables: Sequence[Table], p: float, level: float, seed: int
 ) -> Shift:
-    """The shift of one percentile, from the counts of all runs together."""
+    """Return the shift of one percentile, from the counts of all runs together."""
     blocks = len(arms[0])
     # Both arms draw the same blocks, so what a block did to both cancels.
     weights = tails.resampling_weights(blocks, seed)

@@ -26,7 +26,7 @@ COARSE = 8
 
 
 def simultaneous(d: Floats, *, level: float = 0.95, seed: int) -> tuple[Estimate, ...]:
-    """One estimate per row of ``d``, shape (effects, blocks); ``level`` holds for all of them together.
+    """Return one estimate per row of ``d``, shape (effects, blocks); ``level`` holds for all of them together.
 
     A bound is infinite where nothing holds it: one block, or too few for the ranks of a single effect. Raises
     ValueError for an empty or not finite array.

@@ -225,8 +225,8 @@ class _Off:
 
 
 def _range(looks: list[int], stopped: Floats) -> Projection:
-    """The shortest run of looks around the median whose share of futures is nearest to the central share; "never" comes
-    after the last look."""
+    """Return the shortest run of looks around the median whose share of futures is nearest to the central share;
+    "never" comes after the last look."""
     ends: list[float] = [*looks, math.inf]
     mass = [float((stopped == end).mean()) for end in ends]
     median = ends.index(float(np.quantile(stopped, 0.5, method="lower")))

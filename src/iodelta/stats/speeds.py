@@ -26,7 +26,7 @@ VISITS = 8
 
 
 def within_speed(old: Floats, new: Floats) -> tuple[Floats, Bools]:
-    """What the two speeds add to each block's log-ratio new - old, and which comparisons have two speeds.
+    """Return what the two speeds add to each block's log-ratio new - old, and which comparisons have two speeds.
 
     ``old`` and ``new`` are logarithms, shape (comparisons, blocks), in run order. Trials are sorted into the two groups
     without regard to their arm, so the test of no change keeps its level.

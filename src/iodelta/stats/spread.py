@@ -58,7 +58,8 @@ def residuals(baseline: Floats, variant: Floats) -> Residuals:
 def spread_change(
     baseline: Floats, variant: Floats, *, level: float = 0.95, seed: int
 ) -> Spread:
-    """The change of spread between two arms measured in the same blocks: log values, one per block, in run order.
+    """Return the change of spread between two arms measured in the same blocks: log values, one per block, in run
+    order.
 
     Raises ValueError unless there are three blocks or more of finite values that vary in both arms.
     """
@@ -116,7 +117,7 @@ def _weighted_sd(weights: Floats, values: Floats) -> Floats:
 
 
 def _equal_means_p(first: Floats, other: Floats) -> float:
-    """One-way analysis of variance of two groups, F(1, n - 2)."""
+    """Return one-way analysis of variance of two groups, F(1, n - 2)."""
     n, m = len(first), len(other)
     within = ((first - first.mean()) ** 2).sum() + ((other - other.mean()) ** 2).sum()
     between = (first.mean() - other.mean()) ** 2 * n * m / (n + m)

@@ -42,7 +42,7 @@ trials and 11 % in 1400."""
 
 
 def confidence_of(stalled: int) -> float:
-    """The level of a bound of stalls during a run."""
+    """Return the level of a bound of stalls during a run."""
     if not stalled:
         return CONFIDENCE
     return 1.0 - AFTER_A_STALL / stalled
@@ -59,8 +59,8 @@ def trials_needed(share: float, *, stalled: int = 0) -> int:
 
 
 def excluded(stalled: int, trials: int, confidence: float | None = None) -> float:
-    """The upper bound of the share of stalled trials (Clopper-Pearson, one-sided); 1 without trials. Where the number
-    of trials was fixed beforehand, ``confidence`` may be 95 % whether any stalled or not."""
+    """Return the upper bound of the share of stalled trials (Clopper-Pearson, one-sided); 1 without trials. Where the
+    number of trials was fixed beforehand, ``confidence`` may be 95 % whether any stalled or not."""
     if trials < 1 or stalled >= trials:
         return 1.0
     level = confidence_of(stalled) if confidence is None else confidence
@@ -68,8 +68,8 @@ def excluded(stalled: int, trials: int, confidence: float | None = None) -> floa
 
 
 def episodes(stalled: Iterable[float], trials: Sequence[float]) -> tuple[int, int]:
-    """How many episodes the stalled ones of an arm's ``trials`` (in run order) make, and the longest of them, in trials:
-    a stall directly after a stall of the same arm continues it."""
+    """Return how many episodes the stalled ones of an arm's ``trials`` (in run order) make, and the longest of them,
+    in trials: a stall directly after a stall of the same arm continues it."""
     lost = set(stalled)
     runs = [len(list(run)) for hit, run in groupby(trials, lost.__contains__) if hit]
     return len(runs), max(runs, default=0)
@@ -101,8 +101,8 @@ def stalled_trials(worse: ArrayLike) -> tuple[int, ...]:
 def likelier_by_arm(
     stalled: NDArray[np.bool_], variant: NDArray[np.bool_], after: NDArray[np.bool_]
 ) -> float:
-    """The log-likelihood ratio of two explanations of which trials ``stalled``: by the arm that a trial belongs to
-    (``variant`` or not), against by the arm of the trial before it (``after`` the variant or not).
+    """Return the log-likelihood ratio of two explanations of which trials ``stalled``: by the arm that a trial belongs
+    to (``variant`` or not), against by the arm of the trial before it (``after`` the variant or not).
 
     Where a trial of the baseline makes the next one stall, most of the variant's trials would stall and few of the
     baseline's, since arms mostly take turns; but the baseline's trials that follow one of their own would stall, too.
@@ -111,7 +111,7 @@ def likelier_by_arm(
 
 
 def _likelihood(stalled: NDArray[np.bool_], groups: NDArray[np.bool_]) -> float:
-    """The largest log-likelihood under a chance of its own for each of two groups."""
+    """Return the largest log-likelihood under a chance of its own for each of two groups."""
     total = 0.0
     for chosen in (stalled[groups], stalled[~groups]):
         for times in (int(np.count_nonzero(chosen)), int(np.count_nonzero(~chosen))):

@@ -57,7 +57,7 @@ def window_slope(series: ArrayLike) -> float:
 
 
 def steadiness(series: ArrayLike, *, ramp: int, margin: float) -> Steadiness:
-    """Whether one run's per-second ``series``, its ``ramp`` first seconds included, was steady after the ramp.
+    """Return whether one run's per-second ``series``, its ``ramp`` first seconds included, was steady after the ramp.
 
     Not steady: MSER-5 cuts more than the ramp and what it cuts differs from the rest, or the value moves over the
     window along a slope; each by more than half the ``margin`` and by more than its own noise explains (2 standard
@@ -80,8 +80,8 @@ def steadiness(series: ArrayLike, *, ramp: int, margin: float) -> Steadiness:
 
 
 def _differ(first: Floats, other: Floats, margin: float) -> bool:
-    """Whether two stretches differ by more than ``margin``, relative, and 2 standard errors; a stretch of one second
-    takes the other's spread."""
+    """Return whether two stretches differ by more than ``margin``, relative, and 2 standard errors; a stretch of one
+    second takes the other's spread."""
     if not len(first) or len(other) < 2 or other.mean() == 0.0:
         return False
     gap = abs(float(first.mean() - other.mean()))

@@ -58,7 +58,7 @@ def name(p: float) -> str:
 def percentile(
     histogram: Histogram, p: float, *, place: str = ""
 ) -> Percentile | Finding:
-    """The ``p`` quantile (0 < p < 1) of one histogram, or the finding that says why it cannot be given."""
+    """Return the ``p`` quantile (0 < p < 1) of one histogram, or the finding that says why it cannot be given."""
     refused = refusal(histogram, p, place=place)
     if refused is not None:
         return refused
@@ -73,7 +73,7 @@ def percentile(
 
 
 def refusal(histogram: Histogram, p: float, *, place: str = "") -> Finding | None:
-    """Why ``histogram`` cannot give its ``p`` quantile, or None when it can.
+    """Return why ``histogram`` cannot give its ``p`` quantile, or None when it can.
 
     Fewer than ``BEYOND`` samples beyond it, or a value in fio's last bin, which holds everything longer than 17 s.
     """
@@ -133,7 +133,7 @@ def quantiles(counts: Floats, low: Floats, high: Floats, p: float) -> Floats:
 
 
 def resampling_weights(blocks: int, seed: int, resamples: int = RESAMPLES) -> Floats:
-    """How often each block is drawn in each bootstrap sample: shape (resamples, blocks)."""
+    """Return how often each block is drawn in each bootstrap sample: shape (resamples, blocks)."""
     return (
         np.random.default_rng(seed)
         .multinomial(blocks, np.full(blocks, 1.0 / blocks), resamples)
@@ -150,7 +150,7 @@ def expanded_interval(drawn: Floats, blocks: int, level: float) -> Floats:
 
 
 def too_few_blocks(blocks: int, place: str) -> Finding:
-    """The refusal of everything that resamples blocks and has fewer than ``MIN_BLOCKS``."""
+    """Return the refusal of everything that resamples blocks and has fewer than ``MIN_BLOCKS``."""
     return Finding(
         "tails.too-few-blocks",
         "warning",

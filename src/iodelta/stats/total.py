@@ -33,7 +33,7 @@ class Arms:
 
     @property
     def columns(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """The four arrays."""
+        """Return the four arrays."""
         return self.old, self.new, self.old_weight, self.new_weight
 
     def shifted(self, shift: Floats | float) -> Arms:
@@ -69,7 +69,9 @@ def log_total(arms: Arms) -> tuple[Floats, Floats]:
 def mean_with(
     values: Floats, weights: Floats, stalled: NDArray[np.bool_], share: float
 ) -> float:
-    """The mean of one arm, its values over its weights, if ``share`` of its trials were like the ``stalled`` ones."""
+    """Return the mean of one arm, its values over its weights, if ``share`` of its trials were like the ``stalled``
+    ones.
+    """
     if not stalled.any() or stalled.all():
         return float(values.sum() / weights.sum())
 
@@ -119,7 +121,7 @@ class Replay:
 
     @cached_property
     def centre(self) -> Floats:
-        """The statistic of every pattern without a shift."""
+        """Return the statistic of every pattern without a shift."""
         half = self._central[1:]
         return np.concatenate([half, -half[::-1]])
 
@@ -130,8 +132,8 @@ class Replay:
     def tail(
         self, shift: float, side: float, *, exact: bool, tolerance: float = 1e-9
     ) -> float:
-        """The one-sided p value of "above ``shift``" (``side`` 1) or "below" (-1): the share of patterns as extreme,
-        the one that was run counted among them where the patterns are drawn."""
+        """Return the one-sided p value of "above ``shift``" (``side`` 1) or "below" (-1): the share of patterns as
+        extreme, the one that was run counted among them where the patterns are drawn."""
         central = self._central if shift == 0.0 else self._half(shift)
         seen, half = side * float(central[0]), central[1:]
         least = seen - tolerance * max(abs(seen), 1e-300)
@@ -144,14 +146,14 @@ class Replay:
     def _pair(
         self, plus: int, minus: int, scale: float, other: float
     ) -> tuple[Floats, Floats]:
-        """The sum of the column ``plus``, scaled, where the sign is + and else of ``minus``, by its ``other`` scale;
-        and the sum the other way round."""
+        """Return the sum of the column ``plus``, scaled, where the sign is + and else of ``minus``, by its ``other``
+        scale; and the sum the other way round."""
         middle = (scale * self._sums[plus] + other * self._sums[minus]) / 2
         swing = (scale / 2) * self._products[plus] - (other / 2) * self._products[minus]
         return middle + swing, middle - swing
 
     def _half(self, shift: float) -> Floats:
-        """The statistic of the pattern that was run and of the first half of all, with the new arm divided by
+        """Return the statistic of the pattern that was run and of the first half of all, with the new arm divided by
         exp(``shift``)."""
         factor = math.exp(-shift)
         middle = (factor * self._sums[0] + self._sums[1]) / 2
@@ -194,8 +196,8 @@ class Replay:
 def bounds(
     arms: Arms, signs: Floats, level: float, *, exact: bool, steps: int = 24
 ) -> tuple[float, float]:
-    """The interval of one comparison's log total: the shifts that no one-sided test at ``level`` rejects; infinite
-    where the patterns do not suffice for that level."""
+    """Return the interval of one comparison's log total: the shifts that no one-sided test at ``level`` rejects;
+    infinite where the patterns do not suffice for that level."""
     if 1.0 / (len(signs) + (not exact)) > level * (1 + 1e-9):
         return -math.inf, math.inf
     value, error = (float(part[0]) for part in log_total(arms))

@@ -20,7 +20,7 @@ MOST = 100
 
 
 def shift(baseline: ArrayLike, variant: ArrayLike, level: float = 0.95) -> Estimate:
-    """The Hodges-Lehmann shift (median of all differences variant - baseline) with its rank-sum interval.
+    """Return the Hodges-Lehmann shift (median of all differences variant - baseline) with its rank-sum interval.
 
     The bounds are infinite where the groups are too small for ``level``: 95 % needs 4 runs against 4, or 3 against 5.
     ``n`` is the number of runs in both groups. Raises ValueError for empty groups, more than 100 runs in one, or

@@ -51,7 +51,7 @@ class Again(msgspec.Struct, frozen=True):
 
 
 def again(plan: Plan, target: Target | None, version: tuple[int, int]) -> Again:
-    """The commands of a plan. ``target`` is what was measured; without one, the target that the question names."""
+    """Return the commands of a plan. ``target`` is what was measured; without one, the target that the question names."""
     experiment = plan.experiment
     fio, parts = _fio(plan, target or _unseen(experiment), version)
     loads = [(condition.name, condition.load) for condition in experiment.conditions]
@@ -66,7 +66,7 @@ def again(plan: Plan, target: Target | None, version: tuple[int, int]) -> Again:
 
 
 def size_of(experiment: Experiment, target: Target) -> int | None:
-    """The size that fio gets; None for the whole of a device or file."""
+    """Return the size that fio gets; None for the whole of a device or file."""
     if experiment.target.size:
         return size_bytes(experiment.target.size)
     if not experiment.target.path or target.kind == "directory":
@@ -83,8 +83,8 @@ def words_of(
     *,
     seed: int = 1,
 ) -> list[str]:
-    """The words of fio's command line in one trial, without the options in ``OURS``. Raises RequestError for a foreign
-    plan with options that iodelta refuses to pass on."""
+    """Return the words of fio's command line in one trial, without the options in ``OURS``. Raises RequestError for a
+    foreign plan with options that iodelta refuses to pass on."""
     request = Requests(
         experiment=plan.experiment,
         target=target,
@@ -120,7 +120,7 @@ def _fio(
 def _command_lines(
     plan: Plan, target: Target, version: tuple[int, int]
 ) -> dict[str, list[str]]:
-    """The words of each cell without seeds; of each variant too if one has fio options. Raises RequestError."""
+    """Return the words of each cell without seeds; of each variant too if one has fio options. Raises RequestError."""
     experiment = plan.experiment
     by_variant = any(variant.options for variant in experiment.variants)
     variants = experiment.variants if by_variant else experiment.variants[:1]
@@ -143,7 +143,7 @@ def _whole(
 
 
 def _all_settings(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """What each variant and condition sets; nothing if no knob is set at all."""
+    """Yield what each variant and condition sets; nothing if no knob is set at all."""
     if not experiment.knob_names():
         return
     for variant in experiment.variants:
@@ -163,7 +163,7 @@ def _without(words: Sequence[str], common: set[str]) -> str:
 
 
 def _unseen(experiment: Experiment) -> Target:
-    """The target that a question names, of which nothing else is known."""
+    """Return the target that a question names, of which nothing else is known."""
     from iodelta.probe.identity import Identity
 
     path = experiment.target.path or "/TARGET"
@@ -199,12 +199,14 @@ BY_FILE = "iodelta run FOLDER/experiment.toml"
 
 
 def placed(line: str, folder: str) -> str:
-    """A command that repeats an experiment, with the path of its folder, ready to paste."""
+    """Return a command that repeats an experiment, with the path of its folder, ready to paste."""
     return line.replace(BY_FILE, f"iodelta run {pasted(f'{folder}/experiment.toml')}")
 
 
 def _shorthand(experiment: Experiment, seed: int) -> list[str] | None:
-    """The words after ``iodelta run`` for this experiment; None if they would mean another one. Raises RequestError."""
+    """Return the words after ``iodelta run`` for this experiment; None if they would mean another one. Raises
+    RequestError.
+    """
     if experiment.of_command:
         return None
     design = experiment.design
@@ -256,7 +258,7 @@ def _shorthand(experiment: Experiment, seed: int) -> list[str] | None:
 
 
 def _repeated(option: str, values: Iterable[str]) -> list[str]:
-    """An option once for each value."""
+    """Return an option once for each value."""
     return list(chain.from_iterable((option, value) for value in values))
 
 
@@ -266,7 +268,7 @@ def condition_words(experiment: Experiment) -> list[str]:
 
 
 def _conditions(experiment: Experiment) -> list[str]:
-    """The named conditions as ``--condition`` takes them: ``idle``, ``busy:stress-ng --cpu 1``."""
+    """Return the named conditions as ``--condition`` takes them: ``idle``, ``busy:stress-ng --cpu 1``."""
     named = [condition for condition in experiment.conditions if condition.name]
     return [_condition(each.name, each.background) for each in named]
 
@@ -276,14 +278,14 @@ def _condition(name: str, background: Sequence[str]) -> str:
 
 
 def fio_words(experiment: Experiment) -> list[str]:
-    """Each option once for every value that it has in a cell, in the order of the cells."""
+    """Return each option once for every value that it has in a cell, in the order of the cells."""
     options = list(chain.from_iterable(cell.options for cell in experiment.cells))
     values = grouped(dict.fromkeys(options), lambda option: option[0])
     return list(starmap(option_word, chain.from_iterable(values.values())))
 
 
 def _setting(variant: Variant) -> str:
-    """A variant as ``--variant`` takes it: ``deep:block.nr_requests=256,fio.iodepth=32``."""
+    """Return a variant as ``--variant`` takes it: ``deep:block.nr_requests=256,fio.iodepth=32``."""
     settings = [f"{name}={value}" for name, value in variant.knobs.items()]
     settings += [f"fio.{name}={value or '1'}" for name, value in variant.options]
     if not settings:

@@ -173,8 +173,8 @@ def account(
 def exit_code(
     attribution: Attribution, margin: float, stalls: Sequence[PatchStalls]
 ) -> int:
-    """Whether all patches together are worse; ``margin`` as a logarithm. What intervals cannot show, a patch that stalls
-    now and then, keeps it from 0 as it keeps a verdict from ``equivalent``."""
+    """Return whether all patches together are worse; ``margin`` as a logarithm. What intervals cannot show, a patch
+    that stalls now and then, keeps it from 0 as it keeps a verdict from ``equivalent``."""
     if is_worse(attribution):
         return 1
     if attribution.whole is None or attribution.whole.high >= margin:

@@ -22,7 +22,7 @@ RANK = ("hard", "warning", "note")
 
 
 def rule_named(name: str) -> Rule:
-    """The rule that a finding refers to."""
+    """Return the rule that a finding refers to."""
     return next(rule for rule in rules() if rule.id == name)
 
 
@@ -55,12 +55,12 @@ class Audited(msgspec.Struct, frozen=True):
 
     @property
     def rows(self) -> int:
-        """How many runs are rows of a table that somebody made."""
+        """Return how many runs are rows of a table that somebody made."""
         return sum(run.format == "table" for run in self.runs)
 
     @property
     def bad(self) -> int:
-        """How many runs fail a hard rule, or hard findings of iodelta's own trials."""
+        """Return how many runs fail a hard rule, or hard findings of iodelta's own trials."""
         if self.failed or not self.trials:
             return len(self.failed)
         return sum(finding.severity == "hard" for finding in self.findings)
@@ -76,7 +76,7 @@ class Audited(msgspec.Struct, frozen=True):
         return counts
 
     def by_rule(self) -> list[list[Hit]]:
-        """The hits of each rule and severity, hard ones first, else in the order of their first hit."""
+        """Return the hits of each rule and severity, hard ones first, else in the order of their first hit."""
         rules = list(dict.fromkeys(hit.finding.rule for hit in self.hits))
 
         def place(hit: Hit) -> tuple[int, int]:
@@ -108,7 +108,7 @@ def audited(
     again: str = "",
     unread: tuple[str, ...] = (),
 ) -> Audited:
-    """The result of the rules, the readers, the claims and the prose (or of iodelta's own trials)."""
+    """Return the result of the rules, the readers, the claims and the prose (or of iodelta's own trials)."""
     system: tuple[tuple[str, str], ...] = ()
     if len(systems) == 1 and not audit.runs:
         [system] = systems.values()
@@ -154,7 +154,7 @@ class RulesAnswer(msgspec.Struct, frozen=True):
 
 
 def rules_answer() -> RulesAnswer:
-    """Every rule, as data."""
+    """Return every rule, as data."""
     return RulesAnswer(tuple(map(_rule_answer, rules())))
 
 

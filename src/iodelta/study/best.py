@@ -24,7 +24,7 @@ class Best(msgspec.Struct, frozen=True):
 
 
 def best(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> tuple[Best, ...]:
-    """The marks of every cell and metric that has some.
+    """Return the marks of every cell and metric that has some.
 
     Of two variants the verdict's word decides. Of several, every variant is marked that no other is shown to beat, if
     at least one is beaten. The intervals hold for all pairs, cells and metrics at once. A cell with an order trend or a

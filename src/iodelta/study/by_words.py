@@ -93,8 +93,8 @@ def _answers(replay: Judged) -> tuple[Spoken, ...]:
 
 
 def git_log(replay: Judged, culprit: Named | None) -> str:
-    """What `git bisect log` would print. git takes every answer for true, so answers that contradict the culprit are
-    left out; without a culprit the log has only the two ends of the line."""
+    """Return what `git bisect log` would print. git takes every answer for true, so answers that contradict the
+    culprit are left out; without a culprit the log has only the two ends of the line."""
     lines = begun(replay.kind, _marks(replay.search, culprit))
     if culprit is not None and not culprit.skipped:
         lines.append(f"# first bad commit: {named(replay.kind, culprit.item)}")

@@ -81,7 +81,7 @@ class Cell(msgspec.Struct, frozen=True):
     """Cells times variants: the questions asked."""
 
     def compare(self, what: Metric) -> Compared | None:
-        """What the runs show about the metric ``what``; None if a run has no usable value of it."""
+        """Return what the runs show about the metric ``what``; None if a run has no usable value of it."""
         old, new = _values(self.one, what), _values(self.other, what)
         if len(old) < len(self.one) or len(new) < len(self.other):
             return None
@@ -100,7 +100,7 @@ class Cell(msgspec.Struct, frozen=True):
         return row
 
     def _why(self, basis: Basis) -> str:
-        """Why runs of this basis allow no verdict; empty where they do."""
+        """Return why runs of this basis allow no verdict; empty where they do."""
         if basis == "blocks":
             return ""
         if basis == "single runs":
@@ -189,7 +189,7 @@ class Cell(msgspec.Struct, frozen=True):
     def _replicates(
         self, what: Metric, old: Sequence[Number], new: Sequence[Number]
     ) -> Compared:
-        """An interval that assumes independent runs, although their order does not guarantee that."""
+        """Return an interval that assumes independent runs, although their order does not guarantee that."""
         from iodelta.stats.unpaired import MOST, shift
 
         estimate = shift(
@@ -215,7 +215,7 @@ class Cell(msgspec.Struct, frozen=True):
         )
 
     def _of_scatter(self, change: Number) -> str:
-        """What the interval of replicates says."""
+        """Return what the interval of replicates says."""
         if not math.isfinite(change.low):
             return "too few runs for an interval"
         if not change.low <= 0 <= change.high:
@@ -225,7 +225,7 @@ class Cell(msgspec.Struct, frozen=True):
         return "indistinguishable"
 
     def _drift(self, what: Metric, theta: float) -> str:
-        """Whether a drift over the session could explain the change, where the order of the runs is known."""
+        """Return whether a drift over the session could explain the change, where the order of the runs is known."""
         if self.order.order == "unknown":
             return ""
         entries = [*self.one, *self.other]
@@ -245,7 +245,7 @@ class Cell(msgspec.Struct, frozen=True):
         return "; a drift over the session could explain it"
 
     def _single(self, what: Metric, old: Number, new: Number) -> Compared:
-        """One run on each side: a difference with its resolution. The scatter between runs is unknown."""
+        """Return one run on each side: a difference with its resolution. The scatter between runs is unknown."""
         change = Number(
             new.value / old.value - 1,
             new.low / old.high - 1,
@@ -265,13 +265,13 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 def _values(entries: Sequence[Entry], what: Metric) -> list[Number]:
-    """The values of the runs that have one."""
+    """Return the values of the runs that have one."""
     numbers = (value_of(entry.run, what.name) for entry in entries)
     return [value for value in numbers if value is not None]
 
 
 def _interval(verdict: Verdict) -> Number | None:
-    """The change of a verdict; missing bounds become infinite."""
+    """Return the change of a verdict; missing bounds become infinite."""
     change = verdict.change
     if change is None:
         return None
@@ -283,8 +283,8 @@ def _interval(verdict: Verdict) -> Number | None:
 def _resolved(
     what: Metric, cell: Cell, old: Sequence[Number], new: Sequence[Number]
 ) -> bool:
-    """Whether a percentile changed by more than the resolution of its source: the ranges that the printed values stand
-    for do not touch, so with fio's bins it moved by two of them or more. True if all runs kept their bins."""
+    """Return whether a percentile changed by more than the resolution of its source: the ranges that the printed
+    values stand for do not touch, so with fio's bins it moved by two of them or more. True if all runs kept their bins."""
     kind, _, latency = what.name.partition(".")
     family, _, point = latency.partition(".")
     if not point.startswith("p"):
@@ -303,7 +303,7 @@ def _has_bins(entry: Entry, kind: str, family: str) -> bool:
 
 
 def _apart(values: tuple[float, float], change: Number) -> str:
-    """A note where the change is not that of the two medians in the row."""
+    """Return a note where the change is not that of the two medians in the row."""
     medians = values[1] / values[0] - 1
     if abs(medians - change.value) < ROUNDED * max(1.0, abs(medians)):
         return ""

@@ -9,7 +9,7 @@ from iodelta.trial import Finding
 
 
 def breaks(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings that say that a folder was changed."""
+    """Return the findings that say that a folder was changed."""
     return tuple(
         finding
         for finding in findings

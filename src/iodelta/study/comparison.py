@@ -129,7 +129,7 @@ def _match(
 
 
 def _cells(base: Side, matches: Sequence[_Match], margin: float) -> list[Cell]:
-    """Every cell of every variant, each knowing how many questions are asked together with its own."""
+    """Return every cell of every variant, each knowing how many questions are asked together with its own."""
     cells = []
     for match in matches:
         for name in in_order(match.cells):
@@ -161,7 +161,7 @@ class _Judged(msgspec.Struct, frozen=True):
 
 
 def _judged(cell: Cell) -> _Judged:
-    """Every metric of a cell, and the findings on its runs."""
+    """Return every metric of a cell, and the findings on its runs."""
     place = f"{cell.name}, {cell.variant}"
     runs = [entry.run for entry in (*cell.one, *cell.other)]
     # Two runs have no order that could be at fault.
@@ -187,7 +187,7 @@ def _lacking(results: Sequence[_Judged]) -> dict[str, tuple[str, ...]]:
 
 
 def _hard(runs: Sequence[Run]) -> tuple[Finding, ...]:
-    """What makes a number of these runs incredible: findings of the audit and of the readers."""
+    """Return what makes a number of these runs incredible: findings of the audit and of the readers."""
     findings = [hit.finding for hit in audit(runs).hits]
     findings += chain.from_iterable(run.findings for run in runs)
     hard = [finding for finding in findings if finding.severity == "hard"]
@@ -195,7 +195,7 @@ def _hard(runs: Sequence[Run]) -> tuple[Finding, ...]:
 
 
 def _lack(runs: Sequence[Run], place: str) -> Finding | None:
-    """Why runs, some of which have numbers, have none that all have; None where no run has any."""
+    """Return why runs, some of which have numbers, have none that all have; None where no run has any."""
     bare = [run for run in runs if not (run.directions or run.measured)]
     if len(bare) == len(runs):
         return None
@@ -207,7 +207,9 @@ def _lack(runs: Sequence[Run], place: str) -> Finding | None:
 
 
 def with_syncs(name: str, runs: Sequence[Run]) -> str:
-    """The cell, with the syncs that all of its runs make, where its name lacks them: most of a write is their time."""
+    """Return the cell, with the syncs that all of its runs make, where its name lacks them: most of a write is their
+    time.
+    """
     spellings = {spelt(run, ("fsync", "fdatasync", "sync")) for run in runs}
     words = spellings.pop() if len(spellings) == 1 else ""
     if words not in name:

@@ -240,7 +240,7 @@ def explained(
 
 
 def option_of(what: str, *, grave: bool) -> tuple[str, str, bool]:
-    """The group of an option or fact of a foreign result, its reason, and whether it is a likely confounder."""
+    """Return the group of an option or fact of a foreign result, its reason, and whether it is a likely confounder."""
     for confounder in (*OPTIONS, *CONFOUNDERS[:3]):
         if re.fullmatch(confounder.pattern, what):
             return confounder.group, confounder.why, confounder.likely or grave
@@ -248,7 +248,7 @@ def option_of(what: str, *, grave: bool) -> tuple[str, str, bool]:
 
 
 def _rank(path: str) -> int:
-    """The place in ``CONFOUNDERS`` of the first group that has this path; the last group has all."""
+    """Return the place in ``CONFOUNDERS`` of the first group that has this path; the last group has all."""
     return next(
         number
         for number, confounder in enumerate(CONFOUNDERS)
@@ -257,7 +257,7 @@ def _rank(path: str) -> int:
 
 
 def flat(environment: Mapping[str, Any]) -> dict[str, str]:
-    """A recorded environment by dotted path, without what holds for one moment only.
+    """Return a recorded environment by dotted path, without what holds for one moment only.
 
     It is plain data of any shape: another version of iodelta, or a stranger, may have written it.
     """
@@ -272,7 +272,7 @@ def flat(environment: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _parts(name: str, section: object) -> list[tuple[str, object]]:
-    """A section by its name; the members of a list by number: ``devices.0``."""
+    """Return a section by its name; the members of a list by number: ``devices.0``."""
     if not isinstance(section, list | tuple):
         return [(name, section)]
     return [(f"{name}.{number}", member) for number, member in enumerate(section)]
@@ -281,7 +281,7 @@ def _parts(name: str, section: object) -> list[tuple[str, object]]:
 def differences(
     first: Mapping[str, Any], other: Mapping[str, Any]
 ) -> tuple[Differing, ...]:
-    """What differs between two recorded environments; names do not count if one side has had them removed."""
+    """Return what differs between two recorded environments; names do not count if one side has had them removed."""
     if is_nameless(first) or is_nameless(other):
         first, other = nameless(first), nameless(other)
     before, after = _comparable(first, other), _comparable(other, first)
@@ -292,7 +292,9 @@ def differences(
 def _comparable(
     environment: Mapping[str, Any], other: Mapping[str, Any]
 ) -> dict[str, str]:
-    """The texts that can be compared: a device that the other side lacks is one difference, not one per attribute."""
+    """Return the texts that can be compared: a device that the other side lacks is one difference, not one per
+    attribute.
+    """
     devices = other.get("devices")
     shared = len(devices) if isinstance(devices, list | tuple) else 0
     texts = {}
@@ -318,7 +320,7 @@ LONG = 48
 def said(
     facts: Iterable[Differing], *, whole: bool = False
 ) -> list[tuple[str, str, list[str]]]:
-    """Each group, why it matters, and its lines ``what: before | after``; beyond ``MOST`` they are only counted."""
+    """Return each group, why it matters, and its lines ``what: before | after``; beyond ``MOST`` they are only counted."""
     sections = []
     for group, of_group in grouped(facts, lambda fact: fact.group).items():
         lines = list(map(line_of, of_group))

@@ -13,14 +13,14 @@ from iodelta.study.again import BY_FILE, condition_words, fio_words
 
 
 def counted(folder: Folder) -> PathAccount:
-    """What the boots of a folder say. Raises MeasureError."""
+    """Return what the boots of a folder say. Raises MeasureError."""
     return msgspec.structs.replace(
         judge(folder), again=_again(folder.read_plan(PathPlan))
     )
 
 
 def _again(plan: PathPlan) -> tuple[str, ...]:
-    """The command that counts the same; a row of kernels is named by its first and last."""
+    """Return the command that counts the same; a row of kernels is named by its first and last."""
     if not plan.row:
         return (BY_FILE,)
     experiment = plan.experiment

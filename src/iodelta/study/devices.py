@@ -29,7 +29,7 @@ class Served(msgspec.Struct, frozen=True):
 
 
 def served(stats: Sequence[DeviceStats]) -> tuple[Served, ...]:
-    """Each device of each file. A counter that fell was reset: then only its last value is known."""
+    """Return each device of each file. A counter that fell was reset: then only its last value is known."""
     dumps = grouped(stats, lambda dump: (dump.place.file, dump.device))
     devices = [_between(of_device[0], of_device[-1]) for of_device in dumps.values()]
     totals: defaultdict[str, float] = defaultdict(float)
@@ -63,7 +63,7 @@ def _between(first: DeviceStats, last: DeviceStats) -> Served:
 
 
 def _was_reset(first: DeviceStats, last: DeviceStats) -> bool:
-    """Whether the counters began anew between two dumps."""
+    """Return whether the counters began anew between two dumps."""
     return (_counter(first, "ios") or 0) > (_counter(last, "ios") or 0)
 
 
@@ -81,5 +81,5 @@ def _seconds(first: DeviceStats, last: DeviceStats) -> float | None:
 
 
 def _counter(stats: DeviceStats, name: str) -> float | None:
-    """The counter that only grows: ``cumulative_NAME`` or ``NAME``, depending on the kernel's version."""
+    """Return the counter that only grows: ``cumulative_NAME`` or ``NAME``, depending on the kernel's version."""
     return stats.fields.get(f"cumulative_{name}", stats.fields.get(name))

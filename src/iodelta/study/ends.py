@@ -39,7 +39,7 @@ class Ends(msgspec.Struct, frozen=True):
 
     @property
     def open(self) -> bool:
-        """Whether bad may still be worse in a way that typical runs do not show."""
+        """Return whether bad may still be worse in a way that typical runs do not show."""
         return self.worse or self.not_excluded > STALLS + 1e-9
 
 
@@ -72,7 +72,7 @@ def ends_of(search: Search, question: Question) -> Ends | None:
 def _values(
     rounds: list[tuple[Run, Run]], sign: float = 1.0
 ) -> tuple[list[float], list[float]]:
-    """What the runs of the good end measured, and those of the bad one; logarithms, times ``sign``."""
+    """Return what the runs of the good end measured, and those of the bad one; logarithms, times ``sign``."""
     good, bad = zip(*rounds, strict=True)
     return [sign * run.value for run in good], [sign * run.value for run in bad]
 
@@ -99,7 +99,7 @@ def _series(rounds: list[tuple[Run, Run]], metric: Metric) -> Series:
 
 
 def beyond_typical(ends: Ends) -> str:
-    """What the rounds show beyond typical runs, and how to search for it, in sentences."""
+    """Return what the rounds show beyond typical runs, and how to search for it, in sentences."""
     sentences = []
     if ends.bad_stalled or ends.good_stalled:
         sentences.append(

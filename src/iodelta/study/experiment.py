@@ -62,12 +62,12 @@ class Account(msgspec.Struct, frozen=True):
 
     @property
     def broken(self) -> tuple[Finding, ...]:
-        """The findings that say that this folder was changed after the measurement."""
+        """Return the findings that say that this folder was changed after the measurement."""
         return breaks(self.findings)
 
     @property
     def kept(self) -> list[str]:
-        """The cells that were not given up."""
+        """Return the cells that were not given up."""
         return [
             cell.name
             for cell in self.plan.experiment.cells
@@ -76,7 +76,7 @@ class Account(msgspec.Struct, frozen=True):
 
     @property
     def blocks(self) -> dict[str, int]:
-        """How many blocks of every planned cell were finished."""
+        """Return how many blocks of every planned cell were finished."""
         counts = dict.fromkeys((cell.name for cell in self.plan.experiment.cells), 0)
         # A percentile may have fewer than its cell.
         for verdict in self.judgement.verdicts:
@@ -85,7 +85,7 @@ class Account(msgspec.Struct, frozen=True):
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
-        """The planned cells of which no block was finished, those given up among them."""
+        """Return the planned cells of which no block was finished, those given up among them."""
         return tuple(cell for cell, blocks in self.blocks.items() if not blocks)
 
     @property
@@ -111,14 +111,14 @@ class Account(msgspec.Struct, frozen=True):
 
 
 def open_ended(verdict: Verdict) -> bool:
-    """Whether a regression can still not be ruled out."""
+    """Return whether a regression can still not be ruled out."""
     return verdict.word == "inconclusive" and not verdict.phrase.startswith(
         "not regressed"
     )
 
 
 def headline(account: Account) -> str:
-    """The answer in a sentence for each variant, no stronger than the verdicts."""
+    """Return the answer in a sentence for each variant, no stronger than the verdicts."""
     experiment = account.plan.experiment
     sentences = [_not_as_measured(account.broken)] if account.broken else []
     for variant in experiment.variants:
@@ -128,7 +128,7 @@ def headline(account: Account) -> str:
 
 
 def _answer(account: Account, variant: str) -> str:
-    """The answer for one variant: ``new is slower than old in 1 of 2 cells; no answer yet in 1 of 2 cells``."""
+    """Return the answer for one variant: ``new is slower than old in 1 of 2 cells; no answer yet in 1 of 2 cells``."""
     experiment, judgement = account.plan.experiment, account.judgement
     name, baseline = inert(variant), inert(experiment.baseline)
     unmeasured = account.unmeasured

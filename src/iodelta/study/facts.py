@@ -44,7 +44,7 @@ def facts_of(plan: Plan, environment: Mapping[str, Any]) -> Facts:
 
 
 def _devices(environment: Mapping[str, Any]) -> list[str]:
-    """The names of the recorded devices that have one."""
+    """Return the names of the recorded devices that have one."""
     names = [device.get("name") for device in environment.get("devices", ())]
     return [str(name) for name in names if name]
 

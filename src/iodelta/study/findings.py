@@ -8,7 +8,7 @@ from iodelta.trial import Finding
 
 
 def grouped(findings: Iterable[Finding]) -> list[tuple[Finding, int]]:
-    """The first finding of each rule and severity, with how many there are; hard ones first."""
+    """Return the first finding of each rule and severity, with how many there are; hard ones first."""
     counts: dict[tuple[str, str], tuple[Finding, int]] = {}
     for finding in findings:
         key = (finding.rule, finding.severity)

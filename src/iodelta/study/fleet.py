@@ -121,7 +121,7 @@ class Cheaper(msgspec.Struct, frozen=True):
 
     @property
     def choice(self) -> Literal["hosts", "blocks", "neither"]:
-        """The cheaper of both."""
+        """Return the cheaper of both."""
         of_hosts = math.inf if self.hosts_hours is None else self.hosts_hours
         of_blocks = math.inf if self.blocks_hours is None else self.blocks_hours
         if math.isinf(min(of_hosts, of_blocks)):
@@ -160,12 +160,12 @@ class FleetRow(msgspec.Struct, frozen=True):
 
     @property
     def together(self) -> Together | None:
-        """The numbers behind the word."""
+        """Return the numbers behind the word."""
         return self.total if self.basis == "total" else self.typical
 
     @property
     def averaged(self) -> tuple[HostWord, ...]:
-        """The hosts that count."""
+        """Return the hosts that count."""
         return tuple(host for host in self.hosts if host.averaged)
 
     @property
@@ -237,8 +237,8 @@ def fleet_account(
     again: Sequence[str] = (),
     left: Mapping[str, Left] = NONE_LEFT,
 ) -> FleetAccount:
-    """The account of hosts by name; ``left`` is what a fleet says of its hosts. Raises RequestError where their folders
-    are not of one plan."""
+    """Return the account of hosts by name; ``left`` is what a fleet says of its hosts. Raises RequestError where their
+    folders are not of one plan."""
     hosts = read_hosts(folders, left)
     judged = [host.judged for host in hosts if host.judged is not None]
     if not judged:
@@ -289,7 +289,7 @@ class _Joining:
         self._margin, self._level = math.log1p(margin), level
 
     def row(self, about: Verdict, words: tuple[HostWord, ...]) -> FleetRow:
-        """All that is said of one comparison; ``about`` is its verdict on any host."""
+        """Return all that is said of one comparison; ``about`` is its verdict on any host."""
         counting = [word for word in words if word.averaged]
         typical = self._joint([word.typical for word in counting])
         total = self._joint([word.total for word in counting])
@@ -325,14 +325,14 @@ class _Joining:
         )
 
     def _differing(self, behind: Joint | None) -> tuple[Differing, ...]:
-        """What differs between the two hosts whose changes most surely differ."""
+        """Return what differs between the two hosts whose changes most surely differ."""
         if behind is None or behind.apart is None:
             return ()
         worse, better = behind.apart
         return differences(self._environments[worse], self._environments[better])
 
     def _joint(self, changes: Sequence[HostChange | None]) -> Joint | None:
-        """What at least three hosts say; None where one of them does not know this change."""
+        """Return what at least three hosts say; None where one of them does not know this change."""
         known = [change for change in changes if change is not None]
         if len(known) < max(FEWEST, len(changes)):
             return None
@@ -345,7 +345,7 @@ class _Joining:
     def _groups(
         self, changes: Sequence[HostChange], metric: Metric
     ) -> tuple[FleetGroup, ...]:
-        """The hosts by CPU, disk and kernel, where these differ between hosts."""
+        """Return the hosts by CPU, disk and kernel, where these differ between hosts."""
         groups: list[FleetGroup] = []
         for by, field in KINDS:
             by_value = grouped(changes, partial(self._model, field))
@@ -357,7 +357,7 @@ class _Joining:
         return tuple(groups)
 
     def _model(self, field: str, change: HostChange) -> str:
-        """The CPU, disk or kernel of the host of a change."""
+        """Return the CPU, disk or kernel of the host of a change."""
         model: str = getattr(self._members[change.host], field)
         return model
 
@@ -403,7 +403,7 @@ class _Joining:
         typical: Joint | None,
         total: Joint | None,
     ) -> Agreed | None:
-        """The joint word; None for too few hosts, "inconclusive" where a host's obstacle forbids one."""
+        """Return the joint word; None for too few hosts, "inconclusive" where a host's obstacle forbids one."""
         if typical is None:
             return None
         obstacles = [f"{word.host}: {word.obstacle}" for word in words if word.obstacle]
@@ -437,7 +437,7 @@ def _group(
 
 
 def _signed(value: float, metric: Metric) -> float:
-    """A log-ratio in the metric's own sign, from one where positive is worse."""
+    """Return a log-ratio in the metric's own sign, from one where positive is worse."""
     return -value if metric.better == "higher" else value
 
 
@@ -457,7 +457,7 @@ def _together(joint_change: Joint | None, metric: Metric) -> Together | None:
 
 
 def _change(estimate: Estimate, metric: Metric) -> Change:
-    """A log-ratio as a relative change of the metric."""
+    """Return a log-ratio as a relative change of the metric."""
     ends = (estimate.low, estimate.high)
     low, high = sorted(relative(_signed(end, metric)) for end in ends)
     return Change(relative(_signed(estimate.value, metric)), low, high, estimate.level)

@@ -115,15 +115,15 @@ class MeasuredHost:
 
     @property
     def counts(self) -> bool:
-        """Whether it is averaged."""
+        """Return whether it is averaged."""
         return not self.member.drained
 
 
 def read_hosts(
     folders: Mapping[str, Folder], left: Mapping[str, Left]
 ) -> tuple[MeasuredHost, ...]:
-    """Every host, those that cannot be averaged with the reason; ``left`` is what a fleet says of its hosts. Raises
-    RequestError where the folders are not of one plan."""
+    """Return every host, those that cannot be averaged with the reason; ``left`` is what a fleet says of its hosts.
+    Raises RequestError where the folders are not of one plan."""
     plans: dict[str, Plan] = {}
     failed: dict[str, str] = {}
     for name, folder in folders.items():
@@ -142,7 +142,7 @@ def read_hosts(
 
 
 def _asked(plan: Plan) -> dict[str, object]:
-    """What is the same on all hosts of one plan, by what it is called."""
+    """Return what is the same on all hosts of one plan, by what it is called."""
     experiment, rules, design = plan.experiment, plan.rules, plan.experiment.design
     return {
         "baseline": experiment.baseline,
@@ -182,14 +182,14 @@ def _refuse_unlike(plans: Mapping[str, Plan]) -> None:
 
 
 def _absent(name: str, left: Left) -> MeasuredHost:
-    """A host of a fleet that has no folder."""
+    """Return a host of a fleet that has no folder."""
     return _without_result(
         name, left.place, left.state, f"it was not measured: {left.said}"
     )
 
 
 def _without_result(name: str, place: str, state: str, reason: str) -> MeasuredHost:
-    """A host of which no trial is known."""
+    """Return a host of which no trial is known."""
     member = FleetMember(
         name=name,
         place=place,
@@ -241,7 +241,7 @@ def _host(
 
 
 def _left_out(result: Judged, left: Left | None) -> str:
-    """Why a host does not count: its fleet drained it, or it has not come to a block."""
+    """Return why a host does not count: its fleet drained it, or it has not come to a block."""
     if left is not None and left.state == "drained":
         return f"the fleet drained it: {left.reason}"
     if result.counted:
@@ -252,7 +252,7 @@ def _left_out(result: Judged, left: Left | None) -> str:
 
 
 def _drained(result: Judged) -> str:
-    """Why a host is not averaged: its folder was changed, or it sees changes where there are none."""
+    """Return why a host is not averaged: its folder was changed, or it sees changes where there are none."""
     account = result.account
     if account.broken:
         first = account.broken[0]
@@ -271,7 +271,7 @@ def _drained(result: Judged) -> str:
 def _twin(
     name: str, folder: Folder, environment: Mapping[str, Any], seen: dict[str, str]
 ) -> str:
-    """Why this is a host that counts already; a machine and a disk are one host by whatever names."""
+    """Return why this is a host that counts already; a machine and a disk are one host by whatever names."""
     keys = {
         f"journal {sha256(folder.read(JOURNAL))}": "its folder is a copy of the folder of"
     }
@@ -288,14 +288,14 @@ def _twin(
 
 
 def _identity(environment: Mapping[str, Any]) -> str:
-    """What tells one machine from another; of a bundle without names nothing does, its placeholders start at 1."""
+    """Return what tells one machine from another; of a bundle without names nothing does, its placeholders start at 1."""
     if is_nameless(environment):
         return UNKNOWN
     return _text(environment, "host", "machine_id")
 
 
 def _text(environment: Mapping[str, Any], section: str, name: str) -> str:
-    """One value of a recorded environment, which may stem from a stranger."""
+    """Return one value of a recorded environment, which may stem from a stranger."""
     part = environment.get(section)
     if isinstance(part, dict) and part.get(name):
         return str(part[name])
@@ -303,7 +303,7 @@ def _text(environment: Mapping[str, Any], section: str, name: str) -> str:
 
 
 def _disk(environment: Mapping[str, Any]) -> str:
-    """The models of what was measured, each once."""
+    """Return the models of what was measured, each once."""
     devices = environment.get("devices")
     if not isinstance(devices, list | tuple):
         return UNKNOWN
@@ -316,7 +316,7 @@ def _disk(environment: Mapping[str, Any]) -> str:
 
 
 def words_of(host: MeasuredHost) -> Iterator[tuple[HostWord, Verdict]]:
-    """What a host says of each comparison, with the verdict of its own folder."""
+    """Yield what a host says of each comparison, with the verdict of its own folder."""
     if host.judged is None:
         return
     for verdict in host.judged.account.judgement.verdicts:
@@ -324,7 +324,7 @@ def words_of(host: MeasuredHost) -> Iterator[tuple[HostWord, Verdict]]:
 
 
 def key_of(verdict: Verdict) -> tuple[str, str, str]:
-    """The comparison that a verdict is about: cell, variant and metric."""
+    """Return the comparison that a verdict is about: cell, variant and metric."""
     return verdict.cell, verdict.variant, verdict.metric.name
 
 
@@ -356,7 +356,7 @@ def _word_of(host: MeasuredHost, result: Judged, verdict: Verdict) -> HostWord:
 def _changes(
     name: str, result: Judged, verdict: Verdict
 ) -> tuple[HostChange | None, HostChange | None, bool]:
-    """The typical and the total change of the blocks that were judged, and whether trials of them did no I/O."""
+    """Return the typical and the total change of the blocks that were judged, and whether trials of them did no I/O."""
     own = [trial for trial in result.counted if trial.cell == verdict.cell]
     series = series_of(
         own, verdict.metric, verdict.baseline, verdict.variant, cell=verdict.cell
@@ -377,7 +377,7 @@ def _changes(
 
 
 def _obstacle(verdict: Verdict, typical: HostChange | None, *, idle: bool) -> str:
-    """Why a host that has blocks enough forbids a joint word: leaving it out would be a choice by its values."""
+    """Return why a host that has blocks enough forbids a joint word: leaving it out would be a choice by its values."""
     if idle:
         return "trials there did no I/O, so its change has no size"
     for finding in verdict.findings:
@@ -399,7 +399,7 @@ def _p_worse(change: HostChange | None, rules: Rules) -> float:
 
 
 def _excludes_stalls(verdict: Verdict, share: float) -> bool:
-    """Whether the trials exclude that more than this share of them stalls."""
+    """Return whether the trials exclude that more than this share of them stalls."""
     trials, stalled = verdict.blocks, 0
     if verdict.stalls is not None:
         trials, stalled = verdict.stalls.trials, verdict.stalls.stalled
@@ -407,7 +407,7 @@ def _excludes_stalls(verdict: Verdict, share: float) -> bool:
 
 
 def notes_of(hosts: Sequence[MeasuredHost]) -> Iterator[str]:
-    """What a reader must know of hosts that are averaged."""
+    """Yield what a reader must know of hosts that are averaged."""
     counting = [host for host in hosts if host.counts and host.judged is not None]
     members = [host.member for host in counting]
     still = [_unended(member) for member in members if member.state not in OVER]
@@ -424,7 +424,7 @@ def notes_of(hosts: Sequence[MeasuredHost]) -> Iterator[str]:
 
 
 def _unmeasured(name: str, result: Judged) -> Iterator[str]:
-    """The cells that a host gave up, and those that it has not come to."""
+    """Yield the cells that a host gave up, and those that it has not come to."""
     for cell, reason in result.account.abandoned.items():
         yield f"{name} could not measure {cell}: {reason}"
     empty = _empty_cells(result)
@@ -447,7 +447,7 @@ def _unended(member: FleetMember) -> str:
 
 
 def _same_machine(hosts: Sequence[MeasuredHost]) -> Iterator[tuple[str, ...]]:
-    """Names of hosts that are one machine with several disks."""
+    """Yield names of hosts that are one machine with several disks."""
     by_machine = grouped(hosts, lambda host: _identity(host.environment))
     by_machine.pop(UNKNOWN, None)
     for of_machine in by_machine.values():

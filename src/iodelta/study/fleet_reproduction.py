@@ -68,7 +68,7 @@ class FleetReproduced(msgspec.Struct, frozen=True):
     schema: str = SCHEMA
 
     def of(self, word: HostReproduction) -> tuple[str, ...]:
-        """The hosts with this word."""
+        """Return the hosts with this word."""
         return tuple(host.host for host in self.hosts if host.word == word)
 
     @property
@@ -89,7 +89,7 @@ def fleet_reproduced(
     left: Mapping[str, Left],
     again: Sequence[str],
 ) -> FleetReproduced:
-    """What hosts by name make of ``there``; ``left`` is what their fleet says of them. Raises RequestError."""
+    """Return what hosts by name make of ``there``; ``left`` is what their fleet says of them. Raises RequestError."""
     fleet = fleet_account(folders, again, left)
     hosts = tuple(
         _host(there, fleet.margin, member, folders.get(member.name))
@@ -103,7 +103,7 @@ def fleet_reproduced(
 def _host(
     there: Side, margin: float, member: FleetMember, folder: Folder | None
 ) -> ReproducedHost:
-    """A host that is drained, or has not come to its end, has no word: its one look is at the end."""
+    """Return a host that is drained, or has not come to its end, has no word: its one look is at the end."""
     if folder is None or member.drained:
         return ReproducedHost(member.name, "not measured", member.drained)
     if member.state not in OVER:

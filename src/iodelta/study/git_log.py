@@ -11,7 +11,7 @@ from iodelta.study.words import inert
 
 
 def git_log(replay: Searched) -> str:
-    """What ``git bisect log`` would print for the same search.
+    """Return what ``git bisect log`` would print for the same search.
 
     Items up to the culprit's parent are good, those from the culprit on bad; items between them are left out. git knows
     one culprit only, so of several the first counts.
@@ -32,7 +32,7 @@ def git_log(replay: Searched) -> str:
 
 
 def begun(kind: object, marks: Iterable[tuple[str, str]]) -> list[str]:
-    """The first lines of a log: the start, then each mark, which is a word and an item."""
+    """Return the first lines of a log: the start, then each mark, which is a word and an item."""
     lines = ["git bisect start"]
     for word, item in marks:
         lines += [f"# {word}: {named(kind, item)}", f"git bisect {word} {item}"]
@@ -40,7 +40,7 @@ def begun(kind: object, marks: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def named(kind: object, item: str) -> str:
-    """An item as git names it in comments: ``[1a2b3c] Subject of the commit``; its name twice if it is not one."""
+    """Return an item as git names it in comments: ``[1a2b3c] Subject of the commit``; its name twice if it is not one."""
     subject = item
     if isinstance(kind, CommitItems):
         subject = inert(kind.repository.commit(item).subject)

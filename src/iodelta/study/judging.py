@@ -52,7 +52,7 @@ class Judged(msgspec.Struct, frozen=True):
 
 @believing
 def judged(folder: Folder) -> Judged:
-    """A folder judged from its raw data, complete or still being written. Raises MeasureError for a damaged one."""
+    """Return a folder judged from its raw data, complete or still being written. Raises MeasureError for a damaged one."""
     plan = read_plan(folder)
     journal = Journal(folder.events())
     trials = usable_trials(folder, journal)
@@ -116,14 +116,16 @@ def in_cell_order(
 
 
 def _environment(folder: Folder, journal: Journal) -> dict[str, Any]:
-    """The environment of the first session as plain data; empty before there was one."""
+    """Return the environment of the first session as plain data; empty before there was one."""
     if not journal.sessions:
         return {}
     return sound(folder.read_struct(journal.sessions[0].environment, dict[str, Any]))
 
 
 def recorded(path: Path) -> dict[str, Any] | None:
-    """The environment recorded in an experiment folder or a bundle; None for anything else, or before there was one."""
+    """Return the environment recorded in an experiment folder or a bundle; None for anything else, or before there was
+    one.
+    """
     if not is_own(path):
         return None
     folder = opened(path)
@@ -131,7 +133,7 @@ def recorded(path: Path) -> dict[str, Any] | None:
 
 
 def target_of(journal: Journal) -> Target | None:
-    """What was measured; None before the first session. Raises MeasureError for a damaged journal."""
+    """Return what was measured; None before the first session. Raises MeasureError for a damaged journal."""
     if not journal.sessions:
         return None
     try:
@@ -143,7 +145,7 @@ def target_of(journal: Journal) -> Target | None:
 def _again(
     folder: Folder, plan: Plan, journal: Journal, environment: Mapping[str, Any]
 ) -> Again:
-    """The commands that repeat a folder; for a scenario its own, since it has removed its target."""
+    """Return the commands that repeat a folder; for a scenario its own, since it has removed its target."""
     commands = again(plan, target_of(journal), _version(environment))
     line = line_of(folder)
     return msgspec.structs.replace(commands, run=line) if line else commands
@@ -160,7 +162,7 @@ def _version(environment: Mapping[str, Any]) -> tuple[int, int]:
 def _changed(
     folder: Folder, journal: Journal, first: Mapping[str, Any]
 ) -> tuple[Differing, ...]:
-    """What changed on the first session's machine between that session and later ones."""
+    """Return what changed on the first session's machine between that session and later ones."""
     changes: dict[Differing, None] = {}
     for session in journal.sessions[1:]:
         if session.machine == journal.sessions[0].machine:
@@ -177,7 +179,7 @@ def _calibrations(folder: Folder) -> tuple[Calibration, ...]:
 
 
 def without_schedule(plan: Plan) -> Plan:
-    """The plan as reports hold it: cells in the order of reports, and no schedule, which stays in ``plan.json``."""
+    """Return the plan as reports hold it: cells in the order of reports, and no schedule, which stays in ``plan.json``."""
     place = place_of(cell.name for cell in plan.experiment.cells)
     cells = tuple(sorted(plan.experiment.cells, key=lambda cell: place(cell.name)))
     experiment = msgspec.structs.replace(plan.experiment, cells=cells)

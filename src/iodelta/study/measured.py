@@ -28,7 +28,7 @@ def common_metrics(runs: Sequence[Run]) -> tuple[Metric, ...]:
 
 
 def _of_commands(runs: Sequence[Run]) -> list[Metric]:
-    """The numbers of a command that all runs have, in the same unit and with the same direction of better."""
+    """Return the numbers of a command that all runs have, in the same unit and with the same direction of better."""
     first, *others = map(_metrics_of_command, runs)
     return [metric for metric in first if all(metric in other for other in others)]
 
@@ -41,7 +41,7 @@ def _metrics_of_command(run: Run) -> list[Metric]:
 
 
 def _names_of(kind: Kind, runs: Sequence[Run]) -> list[str]:
-    """The metrics of one direction; none if a run lacks it, or has both directions as well as their sum."""
+    """Return the metrics of one direction; none if a run lacks it, or has both directions as well as their sum."""
     directions = list(filter(None, (run.direction(kind) for run in runs)))
     most = max((len(run.directions) for run in runs), default=0)
     also_parts = kind == "mixed" and most > 1
@@ -75,7 +75,7 @@ def _all_have(runs: Sequence[Run], name: str) -> bool:
 
 
 def _has(run: Run, name: str) -> bool:
-    """Whether a run has this mean, or this percentile with enough I/Os beyond it."""
+    """Return whether a run has this mean, or this percentile with enough I/Os beyond it."""
     kind, family, point = name.split(".", 2)
     latency = latency_of(run, kind, family)
     if latency is None:
@@ -98,7 +98,7 @@ def _latency_value(latency: Latency, point: str) -> Number | None:
 
 
 def _from_bins(histogram: Histogram, share: float) -> Number | None:
-    """A quantile from histogram bins with its resolution; None if too few I/Os lie beyond it."""
+    """Return a quantile from histogram bins with its resolution; None if too few I/Os lie beyond it."""
     from iodelta.stats import tails
 
     known = tails.percentile(histogram, share)
@@ -109,7 +109,7 @@ def _from_bins(histogram: Histogram, share: float) -> Number | None:
 
 
 def value_of(run: Run, name: str) -> Number | None:
-    """The run's value of a metric; None if it has none above zero."""
+    """Return the run's value of a metric; None if it has none above zero."""
     kind, what, *point = name.split(".", 2)
     if kind == COMMAND:
         value = _measured_by_command(run, what)

@@ -17,7 +17,7 @@ from iodelta.study.words import digits
 
 
 def answer(attribution: Attribution, question: Question) -> str:
-    """The decomposition: "patch 1 costs 20 % by itself; patch 2 together with 3 costs another 22 %"."""
+    """Return the decomposition: "patch 1 costs 20 % by itself; patch 2 together with 3 costs another 22 %"."""
     named = [term for term in attribution.terms if term.named]
     named.sort(key=lambda term: (len(term.patches), term.patches))
     parts = [
@@ -41,7 +41,7 @@ def answer(attribution: Attribution, question: Question) -> str:
 
 
 def stalls_of(patches: Sequence[PatchStalls]) -> Iterator[str]:
-    """Which patches stalled, and which stalls their runs do not exclude."""
+    """Yield which patches stalled, and which stalls their runs do not exclude."""
     for number, patch in enumerate(patches, 1):
         # Stalls that come as often without the patch say nothing about it.
         if patch.stalled * patch.others > 2 * patch.others_stalled * patch.runs:
@@ -63,7 +63,7 @@ def stalls_of(patches: Sequence[PatchStalls]) -> Iterator[str]:
 
 
 def inestimable(attribution: Attribution) -> Iterator[str]:
-    """The effects that cannot be estimated from the combinations that could be run."""
+    """Yield the effects that cannot be estimated from the combinations that could be run."""
     bundles: dict[Subset, None] = {}
     for number, step in enumerate(attribution.alone, 1):
         if step is None:
@@ -102,7 +102,7 @@ def listed(patches: Subset) -> str:
 
 
 def place(step: Step, patches: int) -> str:
-    """The patches that were on already when it was switched; ``patches`` is the number of all patches."""
+    """Return the patches that were on already when it was switched; ``patches`` is the number of all patches."""
     if not step.over:
         return "alone"
     switched = len(step.over) + len(step.patches)
@@ -114,7 +114,7 @@ def place(step: Step, patches: int) -> str:
 def _term(
     attribution: Attribution, question: Question, term: Term, before: list[Term]
 ) -> str:
-    """A named term in words; ``before`` are the terms that the sentence has named already."""
+    """Return a named term in words; ``before`` are the terms that the sentence has named already."""
     another = "another " if before else ""
     if term.fresh and term.over is not None:
         return _on_top(attribution, question, term, another)
@@ -158,7 +158,7 @@ def _sized(question: Question, effect: Estimate, another: str = "") -> str:
 
 
 def size(question: Question, value: float, effect: Estimate) -> str:
-    """The size of an effect or of an end of its interval, without sign, with the digits that the table gives it;
+    """Return the size of an effect or of an end of its interval, without sign, with the digits that the table gives it;
     ``value`` is a log-ratio."""
     change = changed(question, effect.value, effect.low, effect.high)
     half_width = None
@@ -182,12 +182,12 @@ def _nothing(attribution: Attribution, question: Question) -> str:
 
 
 def _stands_alone(step: Step | None) -> bool:
-    """Whether a patch was run by itself: neither with another nor on top of one."""
+    """Return whether a patch was run by itself: neither with another nor on top of one."""
     return _is_single(step) and not step.over
 
 
 def _rest(attribution: Attribution, question: Question) -> Iterator[str]:
-    """What remains of the whole beyond the named terms, if it is as large as the margin."""
+    """Yield what remains of the whole beyond the named terms, if it is as large as the margin."""
     rest = attribution.rest
     any_named = any(term.named for term in attribution.terms)
     if rest is None or not any_named:
@@ -202,7 +202,7 @@ def _rest(attribution: Attribution, question: Question) -> Iterator[str]:
 def _idle(
     attribution: Attribution, question: Question, named: list[Term]
 ) -> Iterator[str]:
-    """What is known of patches in no named term. A patch is harmless only if both its figures exclude the margin."""
+    """Yield what is known of patches in no named term. A patch is harmless only if both its figures exclude the margin."""
     harmless: list[int] = []
     carried: list[int] = []
     open_: list[int] = []
@@ -251,18 +251,18 @@ def _not_settled(
 
 
 def _unnamed(patches: int, named: list[Term]) -> list[int]:
-    """The patches in no named term."""
+    """Return the patches in no named term."""
     in_terms = set(chain.from_iterable(term.patches for term in named))
     return [patch for patch in range(patches) if patch not in in_terms]
 
 
 def _is_single(step: Step | None) -> TypeGuard[Step]:
-    """Whether the step is of one patch, so that its figures are those of this patch."""
+    """Return whether the step is of one patch, so that its figures are those of this patch."""
     return step is not None and len(step.patches) == 1
 
 
 def _reach(step: Step) -> float:
-    """The largest effect that the interval of a step does not exclude, in either direction."""
+    """Return the largest effect that the interval of a step does not exclude, in either direction."""
     return max(abs(step.effect.low), abs(step.effect.high))
 
 

@@ -47,7 +47,9 @@ def unread(
 
 
 def _once(layouts: Sequence[Layout]) -> list[Layout]:
-    """The layouts without what an earlier one has read already: a file that is named twice, or in a folder named too."""
+    """Return the layouts without what an earlier one has read already: a file that is named twice, or in a folder named
+    too.
+    """
     seen: set[str] = set()
     unique = []
     for layout in layouts:
@@ -84,7 +86,7 @@ def _joined(layouts: Sequence[Layout], name: str) -> tuple[Any, ...]:
 def read_one(
     path: str, *, stdin: BinaryIO | None = None, pattern: str | None = None
 ) -> Layout:
-    """What is in one path: an experiment folder of iodelta, or anything else."""
+    """Return what is in one path: an experiment folder of iodelta, or anything else."""
     if is_own(path):
         return own_folder(Path(path))
     return with_tables_named(read_layout(path, stdin=stdin, pattern=pattern))
@@ -92,7 +94,7 @@ def read_one(
 
 @believing
 def own_folder(path: Path) -> Layout:
-    """The trials of an experiment folder by cell and variant. Raises MeasureError for a damaged one."""
+    """Return the trials of an experiment folder by cell and variant. Raises MeasureError for a damaged one."""
     from iodelta.ingest.options import workload
     from iodelta.lab.account import Account
     from iodelta.lab.integrity import integrity
@@ -114,7 +116,7 @@ def own_folder(path: Path) -> Layout:
     variants = [variant.name for variant in plan.experiment.variants]
 
     def place(trial: Trial) -> tuple[int, int, int]:
-        """The order of the experiment file, not the one that was drawn for the first block."""
+        """Return the order of the experiment file, not the one that was drawn for the first block."""
         cell, variant = cells.index(trial.cell), variants.index(trial.variant)
         return cell, variant, trial.number
 
@@ -144,7 +146,7 @@ def own_folder(path: Path) -> Layout:
 
 
 def _measured(trial: Trial, plan: Plan) -> dict[str, Measured]:
-    """The numbers of a command that are judged, by name."""
+    """Return the numbers of a command that are judged, by name."""
     measured = {}
     for metric in plan.rules.metrics:
         name = metric.name.removeprefix("command.")
@@ -165,7 +167,7 @@ class OwnAudit(msgspec.Struct, frozen=True):
 
 
 def own_audit(path: Path) -> OwnAudit:
-    """What the rules find in the trials of an experiment folder. Raises MeasureError."""
+    """Return what the rules find in the trials of an experiment folder. Raises MeasureError."""
     from iodelta.lab.account import Account
     from iodelta.lab.integrity import integrity
     from iodelta.lab.judged import usable_trials
@@ -191,7 +193,7 @@ def own_audit(path: Path) -> OwnAudit:
 
 
 def _without_trials(path: Path, journal: Account) -> tuple[Refusal, ...]:
-    """Why no trial of a folder can be judged."""
+    """Return why no trial of a folder can be judged."""
     if journal.finished:
         reason = "none of its trials gave a result"
     else:
@@ -200,7 +202,7 @@ def _without_trials(path: Path, journal: Account) -> tuple[Refusal, ...]:
 
 
 def own_systems(paths: Sequence[str]) -> dict[str, tuple[tuple[str, str], ...]]:
-    """The machine of each experiment folder among ``paths``; foreign results have none. Raises MeasureError."""
+    """Return the machine of each experiment folder among ``paths``; foreign results have none. Raises MeasureError."""
     own = [path for path in paths if is_own(path)]
     if not own:
         return {}

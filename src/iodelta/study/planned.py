@@ -68,7 +68,7 @@ def plan_answer(
     calibrations: Sequence[str] = (),
     bundle: FromBundle | None = None,
 ) -> PlanAnswer:
-    """The plan as data."""
+    """Return the plan as data."""
     return PlanAnswer(
         plan=plan,
         surveys=tuple(surveys),
@@ -91,7 +91,7 @@ def _warnings(plan: Plan, surveys: Sequence[Survey]) -> tuple[Finding, ...]:
 
 
 def _of_disks(plan: Plan, surveys: Sequence[Survey]) -> Iterator[Finding]:
-    """What is odd about the state of the disks that are written to as they are."""
+    """Yield what is odd about the state of the disks that are written to as they are."""
     if plan.experiment.prepare is not None:
         return
     for survey in surveys:
@@ -99,7 +99,7 @@ def _of_disks(plan: Plan, surveys: Sequence[Survey]) -> Iterator[Finding]:
 
 
 def refusal_text(error: RefusedError | None) -> str:
-    """What the guard refuses, with its place; empty where it refuses nothing."""
+    """Return what the guard refuses, with its place; empty where it refuses nothing."""
     if not error:
         return ""
     return f"{error.place}: {error.what}"
@@ -121,7 +121,7 @@ def at_most(plan: Plan) -> float:
 
 
 def longest(plan: Plan) -> str:
-    """The same in words. Only the budget is a limit; the time of trials is an estimate before the first one ran."""
+    """Return the same in words. Only the budget is a limit; the time of trials is an estimate before the first one ran."""
     seconds = at_most(plan)
     about = "" if seconds == plan.experiment.design.budget else "about "
     return f"at most {about}{duration(seconds)}"

@@ -48,7 +48,7 @@ def _bars(replay: Searched, first: int, last: int) -> tuple[Bar, ...]:
 
 
 def drifts(replay: Searched, culprits: tuple[Culprit, ...]) -> bool:
-    """Whether the level drifts over time by itself, judged by the first part of the line; needs 20 runs there."""
+    """Return whether the level drifts over time by itself, judged by the first part of the line; needs 20 runs there."""
     ranges = _ranges(replay, culprits)
     if not ranges:
         return False

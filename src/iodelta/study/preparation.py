@@ -92,7 +92,7 @@ class DiskAccount(msgspec.Struct, frozen=True):
 
     @property
     def window(self) -> Window | None:
-        """The last five rounds."""
+        """Return the last five rounds."""
         if not self.rounds:
             return None
         return self.rounds[-1].window
@@ -133,7 +133,7 @@ class DiskPlanAnswer(msgspec.Struct, frozen=True):
 
 
 def prepared(folder: Folder) -> PrepareAnswer:
-    """A folder of a preparation alone, complete or still being written. Raises MeasureError for a damaged one."""
+    """Return a folder of a preparation alone, complete or still being written. Raises MeasureError for a damaged one."""
     plan = read_plan(folder)
     folder.check_journal()
     account = Account(folder.events())
@@ -151,7 +151,7 @@ def prepared(folder: Folder) -> PrepareAnswer:
 def disk_accounts(
     folder: Folder, account: Account, prepare: Prepare
 ) -> tuple[DiskAccount, ...]:
-    """What became of each disk that the journal says was prepared. Raises MeasureError."""
+    """Return what became of each disk that the journal says was prepared. Raises MeasureError."""
     by_machine = grouped(account.preparing, lambda begun: begun.machine)
     return tuple(
         _account(folder, account, prepare, of_machine[0])
@@ -162,7 +162,7 @@ def disk_accounts(
 def _account(
     folder: Folder, account: Account, prepare: Prepare, begun: Preparing
 ) -> DiskAccount:
-    """What became of the disk of one machine."""
+    """Return what became of the disk of one machine."""
     rounds = rounds_of(folder, account, begun.machine)
     steps = [step for step in account.steps.values() if step.machine == begun.machine]
     fills = [step.written for step in steps if step.step == "fill"]
@@ -194,7 +194,7 @@ def _account(
 
 
 def _nothing(path: str, prepare: Prepare) -> DiskAccount:
-    """The account of a preparation that was killed before its first step."""
+    """Return the account of a preparation that was killed before its first step."""
     return DiskAccount(
         path=path,
         machine="",
@@ -214,7 +214,7 @@ def _nothing(path: str, prepare: Prepare) -> DiskAccount:
 
 
 def _seen(rounds: Sequence[Round]) -> Iterator[RoundSeen]:
-    """Each round with the window that ends with it."""
+    """Yield each round with the window that ends with it."""
     for number, measured in enumerate(rounds, 1):
         before = rounds[:number]
         rested = number > 1 and len(unbroken(before)) == 1
@@ -245,13 +245,13 @@ def disk_findings(
 
 
 def _first_sessions(account: Account) -> list[Session]:
-    """The first session on each machine."""
+    """Return the first session on each machine."""
     by_machine = grouped(account.sessions, lambda session: session.machine)
     return [sessions[0] for sessions in by_machine.values()]
 
 
 def prepared_earlier(account: Account) -> tuple[tuple[str, str], ...]:
-    """How the disk of each machine had been prepared when the first session began there: name and value."""
+    """Return how the disk of each machine had been prepared when the first session began there: name and value."""
     texts = chain.from_iterable(map(_prepared_then, _first_sessions(account)))
     return tuple(("disk prepared", text) for text in texts)
 

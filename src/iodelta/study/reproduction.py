@@ -64,7 +64,7 @@ class Effect(msgspec.Struct, frozen=True):
 
     @property
     def shown(self) -> bool:
-        """Whether zero is excluded, in a typical trial or in all work."""
+        """Return whether zero is excluded, in a typical trial or in all work."""
         if self.total is not None and self.total.excludes_zero:
             return True
         # A one-sided interval does not exclude zero on both sides.
@@ -89,7 +89,7 @@ class Effect(msgspec.Struct, frozen=True):
         )
 
     def of(self, estimand: Estimand) -> Estimate:
-        """The logarithm of variant over baseline, of a typical trial or of all work."""
+        """Return the logarithm of variant over baseline, of a typical trial or of all work."""
         return self.measured.of(estimand)
 
 
@@ -108,7 +108,7 @@ class Side(msgspec.Struct, frozen=True):
 
     @property
     def system(self) -> tuple[tuple[str, str], ...]:
-        """What the machine was, in a few lines: name and value."""
+        """Return what the machine was, in a few lines: name and value."""
         return system(sound(self.environment))
 
 
@@ -121,12 +121,12 @@ class Matched(msgspec.Struct, frozen=True):
 
     @property
     def scatter_known(self) -> bool:
-        """Whether both sides were measured more than once."""
+        """Return whether both sides were measured more than once."""
         return "single runs" not in (self.there.basis, self.here.basis)
 
     @property
     def word(self) -> str:
-        """The word, and whether it holds for the numbers as printed only."""
+        """Return the word, and whether it holds for the numbers as printed only."""
         if self.scatter_known:
             return self.found.word
         return f"{self.found.word}, as printed"
@@ -166,7 +166,7 @@ class Reproduced(msgspec.Struct, frozen=True):
 
     @property
     def unanswered(self) -> tuple[Effect, ...]:
-        """The changes shown there that nothing here answers."""
+        """Return the changes shown there that nothing here answers."""
         answered = [match.there for match in self.matched]
         shown = [effect for effect in self.there.effects if effect.shown]
         return tuple(effect for effect in shown if effect not in answered)
@@ -200,7 +200,7 @@ def _logarithm(
 def side_of_account(
     account: Account, name: str, environment: dict[str, Any], digest: str = ""
 ) -> Side:
-    """The side of an experiment of iodelta's: every comparison that has blocks, and that of all cells together."""
+    """Return the side of an experiment of iodelta's: every comparison that has blocks, and that of all cells together."""
     judgement = account.judgement
     several = len({verdict.cell for verdict in judgement.verdicts}) > 1
     verdicts = (*judgement.verdicts, *(judgement.overall if several else ()))
@@ -216,7 +216,7 @@ def side_of_account(
 
 
 def _effect(verdict: Verdict) -> Effect | None:
-    """The change of a verdict at ``LEVEL``; None without blocks, or if a trial did no I/O."""
+    """Return the change of a verdict at ``LEVEL``; None without blocks, or if a trial did no I/O."""
     logs = [
         math.log1p(change)
         for change in verdict.changes
@@ -255,7 +255,7 @@ def _effect(verdict: Verdict) -> Effect | None:
 
 
 def side_at(path: str) -> Side:
-    """The side at a path: a bundle, an experiment folder, or foreign results that hold two variants.
+    """Return the side at a path: a bundle, an experiment folder, or foreign results that hold two variants.
 
     Raises RequestError, MeasureError.
     """
@@ -263,7 +263,7 @@ def side_at(path: str) -> Side:
 
 
 def own_side(folder: Folder, account: Account | None = None) -> Side:
-    """The side of an experiment folder or a bundle, judged here if its account is not given.
+    """Return the side of an experiment folder or a bundle, judged here if its account is not given.
 
     Raises MeasureError for a damaged or changed one.
     """
@@ -291,7 +291,7 @@ def foreign_side(path: str) -> Side:
 
 
 def _foreign_effect(row: Compared) -> Effect | None:
-    """The change of a row; None if it has none, or a side did no I/O."""
+    """Return the change of a row; None if it has none, or a side did no I/O."""
     if row.change is None or row.change.value <= -1.0:
         return None
     return Effect(
@@ -308,14 +308,14 @@ def _foreign_effect(row: Compared) -> Effect | None:
 
 
 def _bound(change: float) -> float | None:
-    """The end of an interval; None if it has no logarithm."""
+    """Return the end of an interval; None if it has no logarithm."""
     if math.isfinite(change) and change > -1.0:
         return change
     return None
 
 
 def origin_of(path: str) -> Origin | None:
-    """What the folder or bundle at a path is a reproduction of, if it is one. Raises MeasureError."""
+    """Return what the folder or bundle at a path is a reproduction of, if it is one. Raises MeasureError."""
     if not is_own(path):
         return None
     folder = opened(path)
@@ -361,7 +361,7 @@ def side_by_side(
 
 
 def _unless_withheld(there: Effect, here: Effect, margin: float) -> Reproduction:
-    """The word; inconclusive if carry-over could have caused the change on a side, since it would do so on both."""
+    """Return the word; inconclusive if carry-over could have caused the change on a side, since it would do so on both."""
     reproduction = reproduced(there.measured, here.measured, margin)
     why = there.withheld or here.withheld
     if not why or reproduction.held is not True:
@@ -389,7 +389,9 @@ def planned_blocks(there: Side, margin: float) -> int:
 
 
 def _keyed(side: Side, other: Side) -> dict[tuple[str, str, str], Effect]:
-    """The effects by what must be the same on both sides; a name that is the only one on each side is not compared."""
+    """Return the effects by what must be the same on both sides; a name that is the only one on each side is not
+    compared.
+    """
     one_cell = _count(side, "cell") == _count(other, "cell") == 1
     one_variant = _count(side, "variant") == _count(other, "variant") == 1
     keyed = {}

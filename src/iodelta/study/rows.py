@@ -69,7 +69,7 @@ class Point(msgspec.Struct, frozen=True):
 
     @property
     def thin(self) -> bool:
-        """Whether too few I/Os lie beyond it."""
+        """Return whether too few I/Os lie beyond it."""
         return self.beyond is not None and self.beyond < BEYOND
 
 
@@ -122,7 +122,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """The gravest of them."""
 
     def point(self, percent: float) -> Point | None:
-        """The percentile ``percent``, or None."""
+        """Return the percentile ``percent``, or None."""
         return next((point for point in self.points if point.percent == percent), None)
 
 
@@ -145,7 +145,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 def number(quantity: Quantity | None) -> Number | None:
-    """A quantity as a Number; None when it is not known."""
+    """Return a quantity as a Number; None when it is not known."""
     if quantity is None or not (known(quantity) and math.isfinite(quantity.low)):
         return None
     return Number(quantity.value, quantity.low, quantity.high)
@@ -162,7 +162,7 @@ def relative_spread(numbers: Sequence[Number]) -> float | None:
 
 
 def percentiles_of(direction: Direction) -> Latency | None:
-    """The latency that has percentiles: fio prints those of clat unless ``lat_percentiles`` is set."""
+    """Return the latency that has percentiles: fio prints those of clat unless ``lat_percentiles`` is set."""
     for latency in (direction.lat, direction.clat):
         if latency is not None and _has_percentiles(latency):
             return latency
@@ -174,21 +174,21 @@ def _has_percentiles(latency: Latency) -> bool:
 
 
 def points(latency: Latency | None) -> tuple[Point, ...]:
-    """The usual percentiles of a latency: interpolated where bins were kept, else as printed."""
+    """Return the usual percentiles of a latency: interpolated where bins were kept, else as printed."""
     if latency is None:
         return ()
     return tuple(filter(None, (point_of(latency, percent) for percent in POINTS)))
 
 
 def point_of(latency: Latency, percent: float) -> Point | None:
-    """One percentile (0 to 100) with the interval of its bin or of its rounding; None where the source lacks it."""
+    """Return one percentile (0 to 100) with the interval of its bin or of its rounding; None where the source lacks it."""
     if latency.histogram is not None and latency.histogram.total:
         return _interpolated(latency.histogram, percent)
     return _as_printed(latency, percent)
 
 
 def _interpolated(histogram: Histogram, percent: float) -> Point:
-    """A percentile from kept bins: the bin that it lies in bounds it."""
+    """Return a percentile from kept bins: the bin that it lies in bounds it."""
     place = histogram.place(percent / 100)
     low, high = bin_edges(histogram.indexes[place])
     return Point(
@@ -201,7 +201,7 @@ def _interpolated(histogram: Histogram, percent: float) -> Point:
 
 
 def _as_printed(latency: Latency, percent: float) -> Point | None:
-    """A percentile that the source printed; None without it, or where only its lower end is known."""
+    """Return a percentile that the source printed; None without it, or where only its lower end is known."""
     printed = _printed(latency, percent)
     if printed is None or math.isnan(printed.value):
         return None
@@ -217,7 +217,7 @@ def _as_printed(latency: Latency, percent: float) -> Point | None:
 
 
 def _printed(latency: Latency, percent: float) -> Quantity | None:
-    """The printed percentile; sources write the same one as 99, 99.0 or 99.000000."""
+    """Return the printed percentile; sources write the same one as 99, 99.0 or 99.000000."""
     for printed_percent, value in latency.percentiles.items():
         if abs(printed_percent - percent) < 1e-9:
             return value

@@ -52,8 +52,8 @@ def shown(
     paths: Sequence[str] = (),
     systems: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType({}),
 ) -> Shown:
-    """The rows of ``layout``; ``audit`` is that of its runs, in the same order. More than 40 rows are shown as medians of
-    each cell and variant unless ``each``."""
+    """Return the rows of ``layout``; ``audit`` is that of its runs, in the same order. More than 40 rows are shown as
+    medians of each cell and variant unless ``each``."""
     rules = _rules(audit)
     runs = [entry.run for entry in layout.entries]
     if not each and _collapses(layout, runs):
@@ -80,7 +80,7 @@ def shown(
 
 
 def _collapses(layout: Layout, runs: Sequence[Run]) -> bool:
-    """Whether medians are shown: of many rows, and of fio's trials in a folder of iodelta."""
+    """Return whether medians are shown: of many rows, and of fio's trials in a folder of iodelta."""
     # Rows of a table stay as they were posted.
     rows = sum(len(run.directions) or 1 for run in runs if run.format != "table")
     if rows > MANY:
@@ -90,7 +90,7 @@ def _collapses(layout: Layout, runs: Sequence[Run]) -> bool:
 
 
 def _each(entries: Sequence[Entry], rules: Rules) -> list[Row]:
-    """The rows of every run by itself."""
+    """Return the rows of every run by itself."""
     rows: list[Row] = []
     for index, name in enumerate(_names(entries)):
         rows += _rows(entries[index].run, name, rules.get(index, ()))
@@ -98,7 +98,7 @@ def _each(entries: Sequence[Entry], rules: Rules) -> list[Row]:
 
 
 def _rules(audit: Audit) -> Rules:
-    """The findings of each run, each once: of the rules first, then of the reader."""
+    """Return the findings of each run, each once: of the rules first, then of the reader."""
     rules: defaultdict[int, dict[tuple[str, str], None]] = defaultdict(dict)
     for hit in audit.hits:
         for index in hit.runs:
@@ -110,8 +110,8 @@ def _rules(audit: Audit) -> Rules:
 
 
 def _names(entries: Sequence[Entry]) -> list[str]:
-    """A name for each run: its file below the folder that all share, its job if the file holds several runs, or the
-    variant of a table's row."""
+    """Return a name for each run: its file below the folder that all share, its job if the file holds several runs, or
+    the variant of a table's row."""
     files = [entry.run.place.file for entry in entries]
     common = shared_folder(files)
     one_file = len(set(files)) == 1
@@ -135,7 +135,7 @@ def _names(entries: Sequence[Entry]) -> list[str]:
 
 
 def _with_several(files: Sequence[str]) -> set[str]:
-    """The files that hold several runs; of very many runs all files, so that every name has its job."""
+    """Return the files that hold several runs; of very many runs all files, so that every name has its job."""
     counts = Counter(files)
     if len(files) >= MANY_NAMES:
         return set(counts)
@@ -143,7 +143,7 @@ def _with_several(files: Sequence[str]) -> set[str]:
 
 
 def shared_folder(files: Iterable[str]) -> str:
-    """The folder that all files lie in, with its slash; empty when there is none."""
+    """Return the folder that all files lie in, with its slash; empty when there is none."""
     folders = [f"{file.rpartition('/')[0]}/" for file in files]
     if not folders or "/" in folders:
         return ""
@@ -155,7 +155,7 @@ def shared_folder(files: Iterable[str]) -> str:
 
 
 def _rows(run: Run, name: str, rules: tuple[tuple[str, str], ...]) -> list[Row]:
-    """One row for each direction and for syncs; one without numbers where a run has neither."""
+    """Return one row for each direction and for syncs; one without numbers where a run has neither."""
     base = _base(run, name, rules)
     if run.measured:
         numbers = {
@@ -169,7 +169,7 @@ def _rows(run: Run, name: str, rules: tuple[tuple[str, str], ...]) -> list[Row]:
 
 
 def _base(run: Run, name: str, rules: tuple[tuple[str, str], ...]) -> Row:
-    """What all rows of a run have in common."""
+    """Return what all rows of a run have in common."""
     on_another_host = run.host and run.host not in name
     severities = [severity for _, severity in rules]
     return Row(
@@ -220,7 +220,7 @@ def _row(base: Row, direction: Direction) -> Row:
 
 
 def group_of(run: Run) -> str:
-    """What the rows of one group share: workload, engine and version; or the table and its cell."""
+    """Return what the rows of one group share: workload, engine and version; or the table and its cell."""
     if run.format == "table":
         return ": ".join(filter(None, (run.table, ", ".join(cell(run))))) or "table"
     work = run.workload
@@ -237,7 +237,7 @@ def group_of(run: Run) -> str:
 
 
 def _jobs(run: Run) -> str:
-    """How many jobs a run had, where its workload does not say it already."""
+    """Return how many jobs a run had, where its workload does not say it already."""
     of_workload = run.workload.numjobs or 1
     of_run = run.jobs or 1
     return f"{of_run} jobs" if of_workload <= 1 and of_run != 1 else ""
@@ -250,7 +250,7 @@ def _tool(run: Run) -> str:
 
 
 def _medians(entries: Sequence[Entry], rules: Rules) -> list[Row]:
-    """One row per direction, variant and cell."""
+    """Return one row per direction, variant and cell."""
     groups: dict[tuple[str, str, str, str], list[Row]] = {}
     for index, entry in enumerate(entries):
         group = _group_of(entry)
@@ -261,7 +261,7 @@ def _medians(entries: Sequence[Entry], rules: Rules) -> list[Row]:
 
 
 def _group_of(entry: Entry) -> str:
-    """The cell, then what else its runs have in common. What both say is said once."""
+    """Return the cell, then what else its runs have in common. What both say is said once."""
     title = run_name(entry.run) or entry.run.jobname
     cell, rest = entry.cell, group_of(entry.run)
     if cell.startswith(title) or cell.endswith(f" {title}"):
@@ -272,13 +272,13 @@ def _group_of(entry: Entry) -> str:
 
 
 def _in_order(words: Sequence[str], text: Sequence[str]) -> bool:
-    """Whether ``text`` has all ``words`` in this order."""
+    """Return whether ``text`` has all ``words`` in this order."""
     rest = iter(text)
     return all(word in rest for word in words)
 
 
 def _median(group: str, name: str, rows: Sequence[Row]) -> Row:
-    """The medians of rows of one cell, variant and direction; what went wrong in any of them."""
+    """Return the medians of rows of one cell, variant and direction; what went wrong in any of them."""
     first = msgspec.structs.replace(rows[0], group=group, name=name or rows[0].name)
     if len(rows) == 1:
         return first
@@ -301,14 +301,14 @@ def _median(group: str, name: str, rows: Sequence[Row]) -> Row:
 
 
 def _middle_points(rows: Sequence[Row]) -> Iterator[Point]:
-    """The median of each percentile that a row has."""
+    """Return the median of each percentile that a row has."""
     points = chain.from_iterable(row.points for row in rows)
     by_percent = grouped(points, lambda point: point.percent)
     return map(_middle_point, by_percent.values())
 
 
 def _middle_measured(rows: Sequence[Row]) -> dict[str, OfCommand]:
-    """The median of each number of a command, over the runs that have it."""
+    """Return the median of each number of a command, over the runs that have it."""
     names = dict.fromkeys(chain.from_iterable(row.measured for row in rows))
     medians = {}
     for name in names:
@@ -339,7 +339,7 @@ def _middle_point(of_runs: Sequence[Point]) -> Point:
 def _ends(
     numbers: Sequence[Number] | Sequence[OfCommand] | Sequence[Point],
 ) -> tuple[float, float, float]:
-    """The medians of values, of lower and of upper ends."""
+    """Return the medians of values, of lower and of upper ends."""
     return (
         _median_of(number.value for number in numbers),
         _median_of(number.low for number in numbers),

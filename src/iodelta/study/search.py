@@ -230,14 +230,14 @@ class SearchAccount(msgspec.Struct, frozen=True):
 def changed(
     question: Question, size: float, low: float | None = None, high: float | None = None
 ) -> Changed:
-    """A step (logarithm, positive is worse) as a change of the metric."""
+    """Return a step (logarithm, positive is worse) as a change of the metric."""
     if question.better == "higher":
         return Changed(math.expm1(-size), _end(high, -1.0), _end(low, -1.0))
     return Changed(math.expm1(size), _end(low, 1.0), _end(high, 1.0))
 
 
 def _end(step: float | None, sign: float) -> float | None:
-    """An end of an interval as a change of the metric; None without one."""
+    """Return an end of an interval as a change of the metric; None without one."""
     if step is None or math.isinf(step):
         return None
     return math.expm1(sign * step)

@@ -159,7 +159,7 @@ def _left(replay: Searched, question: Question) -> Left | None:
 
 
 def state_of(events: Sequence[object], *, over: bool) -> str:
-    """How the latest session ended; ``over``: nothing is left to ask."""
+    """Return how the latest session ended; ``over``: nothing is left to ask."""
     if over:
         return "complete"
     bounds = [event for event in events if isinstance(event, Ended | Session)]
@@ -222,7 +222,7 @@ def _proof(culprit: Culprit, replay: Searched, question: Question) -> Proof | No
 
 
 def _taken_out(culprits: Sequence[Culprit]) -> set[str]:
-    """The items that are the bad end without a culprit."""
+    """Return the items that are the bad end without a culprit."""
     return {culprit.revert.item for culprit in culprits if culprit.revert}
 
 
@@ -250,7 +250,7 @@ def _levels(
 
 
 def _against_good(item: str, replay: Searched, question: Question) -> Changed | None:
-    """The change of an item against the good end; None where too little of either was measured."""
+    """Return the change of an item against the good end; None where too little of either was measured."""
     good, exact = replay.search.line.items[0], replay.search.rules.exact
     step = replay.search.store.step([good], [item]) if item != good else None
     if step is None:
@@ -262,7 +262,7 @@ def _against_good(item: str, replay: Searched, question: Question) -> Changed | 
 
 
 def values_by_item(answers: Iterable[Answered]) -> dict[str, list[float]]:
-    """All values of each item that has some, in the order measured."""
+    """Return all values of each item that has some, in the order measured."""
     values: dict[str, list[float]] = {}
     for answered in answers:
         if answered.values:

@@ -53,13 +53,13 @@ class Second(NamedTuple):
 
 
 def kinds(trials: Iterable[Trial]) -> tuple[Kind, ...]:
-    """The directions of which trials have seconds."""
+    """Return the directions of which trials have seconds."""
     names = set(chain.from_iterable(trial.series for trial in trials))
     return tuple(kind for kind in KINDS if f"{kind}.iops" in names)
 
 
 def stays(trials: Sequence[Trial], kind: Kind) -> list[Stay]:
-    """Every trial with seconds of ``kind``, in the order of their starts."""
+    """Return every trial with seconds of ``kind``, in the order of their starts."""
     with_seconds = [trial for trial in trials if _seconds(trial, kind)]
     with_seconds.sort(key=lambda trial: trial.started)
     levels: dict[tuple[str, str], float] = {}
@@ -113,7 +113,7 @@ def loads(trials: Sequence[Trial]) -> list[Span]:
 
 
 def _load(trial: Trial) -> str | None:
-    """The background load that ran during a trial."""
+    """Return the background load that ran during a trial."""
     background = trial.background
     if background is None or background.alive <= 0:
         return None
@@ -121,7 +121,7 @@ def _load(trial: Trial) -> str | None:
 
 
 def course(trials: Iterable[Trial], kind: Kind) -> Iterator[Second]:
-    """The rates of trials second by second, as long as half of them ran; nothing if trials are short."""
+    """Yield the rates of trials second by second, as long as half of them ran; nothing if trials are short."""
     courses = list(filter(None, (_seconds(trial, kind) for trial in trials)))
     if not courses or median(map(len, courses)) < LONG:
         return

@@ -63,7 +63,7 @@ class Side(msgspec.Struct, frozen=True):
 def sides_of(
     layouts: Sequence[Layout], paths: Sequence[str], baseline: str | None
 ) -> tuple[Side, ...]:
-    """The sides, the baseline first: the variants of one path, or one side for each path. Raises RequestError."""
+    """Return the sides, the baseline first: the variants of one path, or one side for each path. Raises RequestError."""
     several = len(layouts) > 1
     sides = _one_each(layouts, paths) if several else _variants_of(layouts[0], paths[0])
     if baseline is None:
@@ -79,7 +79,7 @@ def sides_of(
 
 
 def _variants_of(layout: Layout, path: str) -> list[Side]:
-    """One side for each variant; a name of a baseline first, else in their order."""
+    """Return one side for each variant; a name of a baseline first, else in their order."""
     names = layout.variants()
     if len(names) < 2:
         only = f", {names[0]}" if names else ""
@@ -99,8 +99,8 @@ def _one_each(layouts: Sequence[Layout], paths: Sequence[str]) -> list[Side]:
 
 
 def _named_together(layouts: Sequence[Layout]) -> list[list[Entry]]:
-    """The entries of each side. If no names identify cells, all sides together give the cells their names, so that they
-    match. Variants inside the sides are compared separately if all sides hold the same ones."""
+    """Return the entries of each side. If no names identify cells, all sides together give the cells their names, so
+    that they match. Variants inside the sides are compared separately if all sides hold the same ones."""
     sides = [list(layout.entries) for layout in layouts]
     if any(layout.kind != "content" for layout in layouts):
         return sides
@@ -121,7 +121,7 @@ def _named_together(layouts: Sequence[Layout]) -> list[list[Entry]]:
 def _split(
     entries: Iterable[Entry], sides: Sequence[Sequence[Entry]]
 ) -> list[list[Entry]]:
-    """The entries of all sides in a row, split into sides as long as these."""
+    """Return the entries of all sides in a row, split into sides as long as these."""
     left = iter(entries)
     return [list(islice(left, len(side))) for side in sides]
 
@@ -144,7 +144,7 @@ def _matching_cells(sides: Sequence[Sequence[Entry]]) -> set[str]:
 
 
 def _variants(entries: Iterable[Entry]) -> dict[str, set[str]]:
-    """The variants of each cell that has several, other than numbers of replicates."""
+    """Return the variants of each cell that has several, other than numbers of replicates."""
     variants: dict[str, set[str]] = {}
     for entry in entries:
         variants.setdefault(entry.cell, set()).add(entry.variant)
@@ -155,7 +155,7 @@ def _variants(entries: Iterable[Entry]) -> dict[str, set[str]]:
 
 
 def short_names(paths: Sequence[str]) -> list[str]:
-    """The shortest ends of paths that still differ from each other."""
+    """Return the shortest ends of paths that still differ from each other."""
     parts = [os.path.normpath(path).split(os.sep) for path in paths]
     longest = max(map(len, parts))
     for length in range(1, longest + 1):
@@ -169,7 +169,7 @@ def short_names(paths: Sequence[str]) -> list[str]:
 def shared_cells(
     baseline: Side, variant: Side
 ) -> tuple[dict[str, tuple[list[Entry], list[Entry]]], tuple[str, ...]]:
-    """The cells of both sides, and the names of cells that only one side has.
+    """Return the cells of both sides, and the names of cells that only one side has.
 
     A single cell on each side is compared even if the names differ: the differences then say what is wrong with that.
     """
@@ -186,7 +186,7 @@ def shared_cells(
 def differences(
     pairs: Iterable[tuple[Sequence[Entry], Sequence[Entry]]],
 ) -> tuple[Differing, ...]:
-    """What else differs between the sides, over all cells compared; likely confounders first."""
+    """Return what else differs between the sides, over all cells compared; likely confounders first."""
     different: dict[tuple[str, str, str], None] = {}
     ends: list[float] = []
     other_ends: list[float] = []
@@ -223,7 +223,7 @@ def _values(facts: Sequence[Mapping[str, str]], what: str) -> tuple[str, ...]:
 
 
 def _facts(run: Run) -> dict[str, str]:
-    """The options of a run and where it ran, by name; without options that name a variant."""
+    """Return the options of a run and where it ran, by name; without options that name a variant."""
     work = run.workload
     disks = [disk.name for disk in run.disks if not disk.member]
     asked = {
@@ -252,7 +252,7 @@ def _facts(run: Run) -> dict[str, str]:
 
 
 def _apart(old: Sequence[float], other: Sequence[float]) -> tuple[Differing, ...]:
-    """The time between the sides, when one was run well before the other."""
+    """Return the time between the sides, when one was run well before the other."""
     if not old or not other:
         return ()
     gap = max(min(other) - max(old), min(old) - max(other))

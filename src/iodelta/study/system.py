@@ -17,7 +17,9 @@ CLOCK = ("governor", "driver", "epp", "boost", "idle_governor")
 
 
 def recorded_environment(folder: Folder) -> dict[str, Any]:
-    """What a folder says of its machine; empty where the run was killed before it recorded one. Raises MeasureError."""
+    """Return what a folder says of its machine; empty where the run was killed before it recorded one. Raises
+    MeasureError.
+    """
     if not folder.has(ENVIRONMENT):
         return {}
     return sound(folder.read_struct(ENVIRONMENT, dict[str, Any]))
@@ -75,7 +77,7 @@ def _processors(cpu: Mapping[str, str], numa: Mapping[str, str]) -> str:
 
 
 def _mitigations(kernel: Mapping[str, str], states: Mapping[str, str]) -> str:
-    """What the command line says of mitigations, and how many vulnerabilities have none."""
+    """Return what the command line says of mitigations, and how many vulnerabilities have none."""
     words = kernel.get("command_line", "").split()
     parts = [word for word in words if word.startswith("mitigations=")]
     vulnerable = [text for text in states.values() if text.startswith("Vulnerable")]
@@ -118,7 +120,7 @@ def _target(target: Mapping[str, str], filesystem: Mapping[str, str]) -> str:
 
 
 def _device(device: Mapping[str, str]) -> str:
-    """What a device is, and the settings of its queue that decide on its speed."""
+    """Return what a device is, and the settings of its queue that decide on its speed."""
     hardware = [device.get(key, "0x") for key in ("vendor", "model")]
     # Virtual devices have the number of their vendor and no name.
     named = [text for text in hardware if not text.startswith("0x")]

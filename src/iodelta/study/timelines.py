@@ -77,7 +77,9 @@ class Track(NamedTuple):
         ]
 
     def whole(self) -> Point:
-        """All of it: the mean over time (of latencies, over I/Os or time), least and greatest; ``x`` is its length."""
+        """Return all of it: the mean over time (of latencies, over I/Os or time), least and greatest; ``x`` is its
+        length.
+        """
         level = self.level(WHOLE)
         weight = float(level.weight.sum())
         mean = float(level.area.sum()) / weight if weight else math.nan
@@ -89,7 +91,9 @@ class Track(NamedTuple):
         return Point(seconds, mean, float(low), float(high))
 
     def weighs_time(self) -> bool:
-        """Whether its means are over time, as of windows that do not say how many I/Os they hold; else over rows."""
+        """Return whether its means are over time, as of windows that do not say how many I/Os they hold; else over
+        rows.
+        """
         return float(self.level(WHOLE).weight.sum()) != self.line.rows
 
     def idle(self) -> float:
@@ -125,7 +129,7 @@ class _Log(NamedTuple):
 
 
 def timelines(sides: Mapping[str, Iterable[Run]]) -> tuple[Timeline, ...]:
-    """The charts of fio's logs.
+    """Return the charts of fio's logs.
 
     Of one side, logs of one job share a chart; if each job has only one log, all logs do. Of several sides, logs with
     the same name share a chart; if no name is the same, all logs do.
@@ -145,7 +149,7 @@ def timelines(sides: Mapping[str, Iterable[Run]]) -> tuple[Timeline, ...]:
 
 
 def _lines_of(logs: Iterable[_Log], kind: Did) -> list[tuple[_Log, Line]]:
-    """The lines of one kind, each with its log."""
+    """Return the lines of one kind, each with its log."""
     lines: list[tuple[_Log, Line]] = []
     for log in logs:
         lines += [(log, line) for line in _lines(log.run, kind)]
@@ -153,7 +157,7 @@ def _lines_of(logs: Iterable[_Log], kind: Did) -> list[tuple[_Log, Line]]:
 
 
 def _lines(run: Run, kind: Did) -> Iterator[Line]:
-    """The lines of one kind; in total the sum of a log's reads and writes, of rates only."""
+    """Yield the lines of one kind; in total the sum of a log's reads and writes, of rates only."""
     by_kind = {line.kind: line for line in run.lines}
     if kind != "total":
         yield from (line for line in run.lines if line.kind == kind)
@@ -186,7 +190,7 @@ def _sum(one: Line, other: Line) -> Line:
 
 
 def _level(line: Line) -> Level:
-    """A line as buckets that can be joined."""
+    """Return a line as buckets that can be joined."""
     mean, low, high, weight = np.frombuffer(line.data).reshape(4, -1)
     area = np.where(weight > 0, mean * weight, 0.0)
     low, high = (
@@ -235,13 +239,13 @@ def _named(side: str, runs: Iterable[Run]) -> Iterator[_Log]:
 
 
 def _clones(logs: Iterable[_Log]) -> bool:
-    """Whether a job has several logs of the same thing."""
+    """Return whether a job has several logs of the same thing."""
     seen = [(log.job, log.run.lines[0].of) for log in logs]
     return len(set(seen)) < len(seen)
 
 
 def _shared(logs: Sequence[_Log]) -> bool:
-    """Whether sides have jobs of the same name."""
+    """Return whether sides have jobs of the same name."""
     sides: dict[str, set[str]] = {}
     for log in logs:
         sides.setdefault(log.job, set()).add(log.side)
@@ -249,12 +253,12 @@ def _shared(logs: Sequence[_Log]) -> bool:
 
 
 def _grouped(logs: Iterable[_Log], *, by_job: bool) -> Iterator[tuple[str, list[_Log]]]:
-    """The logs of each job in first-seen order, or all of them under an empty name."""
+    """Yield the logs of each job in first-seen order, or all of them under an empty name."""
     yield from grouped(logs, lambda log: log.job if by_job else "").items()
 
 
 def job_and_number(name: str) -> tuple[str, str]:
-    """The job that wrote a log, and which of its logs it is: ``writer_bw.2.log`` is ("writer", "2")."""
+    """Return the job that wrote a log, and which of its logs it is: ``writer_bw.2.log`` is ("writer", "2")."""
     number = number_of(name)
     job = without_kind(name) or name
     return job.removesuffix(".log").removesuffix(f".{number}"), number
@@ -279,7 +283,7 @@ def _tracks(lines: Sequence[tuple[_Log, Line]], several: bool) -> list[Track]:
 
 
 def _overlap(lines: Sequence[Line]) -> bool:
-    """Whether there are several lines, and all of them were written at one time by the clock."""
+    """Return whether there are several lines, and all of them were written at one time by the clock."""
     if len(lines) < 2:
         return False
     latest_start, first_end = -math.inf, math.inf

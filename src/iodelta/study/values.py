@@ -61,7 +61,7 @@ class Value(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def basis(self) -> str:
-        """What ``low`` and ``high`` are; empty where there is no interval."""
+        """Return what ``low`` and ``high`` are; empty where there is no interval."""
         if self.low is None:
             return ""
         if order_statistic(self.runs):
@@ -79,12 +79,12 @@ class Values(msgspec.Struct, frozen=True, kw_only=True):
     """User and system time of fio's jobs in percent of their run time: of the whole run, all directions together."""
 
     def panels(self) -> dict[str, tuple[Place, ...]]:
-        """The cells of each panel, in order."""
+        """Return the cells of each panel, in order."""
         panels = grouped(self.places, lambda place: place.panel)
         return {panel: tuple(places) for panel, places in panels.items()}
 
     def of(self, kind: Kind, metric: str) -> dict[tuple[str, str], Value]:
-        """The values of one metric by cell and variant."""
+        """Return the values of one metric by cell and variant."""
         asked = (kind, metric)
         return {
             (value.cell, value.variant): value
@@ -121,7 +121,9 @@ def of_samples(places: Iterable[Place], samples: Iterable[Sample]) -> Values:
 
 
 def numbers(direction: Direction) -> Iterator[tuple[str, float]]:
-    """Every number of a run's direction that is known. A percentile needs 100 I/Os beyond it where they are counted."""
+    """Yield every number of a run's direction that is known. A percentile needs 100 I/Os beyond it where they are
+    counted.
+    """
     total = latency(direction)
     known_quantities = (
         ("iops", direction.iops),
@@ -141,12 +143,12 @@ def numbers(direction: Direction) -> Iterator[tuple[str, float]]:
 
 
 def usable(quantity: Quantity) -> bool:
-    """Whether a number can be drawn: known, finite and not negative."""
+    """Return whether a number can be drawn: known, finite and not negative."""
     return known(quantity) and 0 <= quantity.value < math.inf
 
 
 def _borne(latency: Latency, percent: float) -> bool:
-    """Whether enough I/Os lie beyond a percentile; assumed if they were not counted."""
+    """Return whether enough I/Os lie beyond a percentile; assumed if they were not counted."""
     if not latency.count:
         return True
     beyond = latency.count * (100 - percent) / 100
@@ -171,7 +173,7 @@ def _value(
 
 
 def spread(numbers: Sequence[float]) -> tuple[float | None, float | None]:
-    """The 95 % interval of the median by order statistics, which needs no assumption about the distribution.
+    """Return the 95 % interval of the median by order statistics, which needs no assumption about the distribution.
 
     The range of the numbers if they are too few for that; (None, None) for a single one.
     """
@@ -183,7 +185,8 @@ def spread(numbers: Sequence[float]) -> tuple[float | None, float | None]:
 
 
 def order_statistic(count: int) -> int:
-    """The rank from either end, among ``count`` numbers, that bounds the median with 95 % confidence; 0 for fewer than 6.
+    """Return the rank from either end, among ``count`` numbers, that bounds the median with 95 % confidence; 0 for
+    fewer than 6.
 
     The median lies outside (x[k], x[n+1-k]) with probability 2 P(Binomial(n, 1/2) < k).
     """
@@ -223,7 +226,7 @@ def entry_places(cells: Iterable[tuple[str, Entry]]) -> list[Place]:
 
 
 def cell_places(experiment: Experiment) -> list[Place]:
-    """The places of an experiment's cells."""
+    """Return the places of an experiment's cells."""
     several = len({cell.condition for cell in experiment.cells}) > 1
     places = []
     for cell in experiment.cells:
@@ -242,7 +245,7 @@ def cell_places(experiment: Experiment) -> list[Place]:
 
 
 def _count(experiment: Experiment, cell: Cell, option: str) -> int | None:
-    """The value of an option that all variants have in a cell; None where they differ in it."""
+    """Return the value of an option that all variants have in a cell; None where they differ in it."""
     differing = chain.from_iterable(variant.options for variant in experiment.variants)
     if option in dict(differing):
         return None
@@ -260,7 +263,7 @@ def _bytes(text: str) -> int | None:
 
 
 def _distinct(places: Sequence[Place]) -> list[Place]:
-    """The places; if two cells of a panel lie in one place, its panels also have the rest of the cells' names."""
+    """Return the places; if two cells of a panel lie in one place, its panels also have the rest of the cells' names."""
     counts = Counter((place.panel, place.depth, place.jobs) for place in places)
     crowded = {panel for (panel, _, _), count in counts.items() if count > 1}
     apart = []
@@ -271,7 +274,7 @@ def _distinct(places: Sequence[Place]) -> list[Place]:
 
 
 def _rest(cell: str) -> str:
-    """A cell's name without depth and jobs."""
+    """Return a cell's name without depth and jobs."""
     return " ".join(_AXES.sub("", cell).replace(" ,", ",").split()).strip(" ,:")
 
 
@@ -307,7 +310,7 @@ def _numbers(name: str) -> tuple[float, ...]:
 
 
 def _sized(name: str) -> str:
-    """A name with its sizes in bytes: 4k before 64k before 1m."""
+    """Return a name with its sizes in bytes: 4k before 64k before 1m."""
     return _SIZES.sub(_in_bytes, name)
 
 
@@ -331,7 +334,7 @@ def of_entries(entries: Sequence[tuple[str, str, Entry]]) -> Values:
 
 
 def _cpu(entries: Sequence[tuple[str, str, Entry]]) -> Iterator[Value]:
-    """One for each cell and variant; a run that did nothing has none."""
+    """Yield one for each cell and variant; a run that did nothing has none."""
     groups: dict[tuple[str, str], list[Run]] = {}
     for cell, variant, entry in entries:
         run = entry.run
@@ -345,7 +348,7 @@ def _cpu(entries: Sequence[tuple[str, str, Entry]]) -> Iterator[Value]:
 def of_trials(
     experiment: Experiment, trials: Iterable[Trial], variants: Sequence[str]
 ) -> Values:
-    """An experiment's trials that count."""
+    """Return an experiment's trials that count."""
     samples = ((trial.cell, trial.variant, trial.directions) for trial in trials)
     values = of_samples(cell_places(experiment), samples)
     return msgspec.structs.replace(

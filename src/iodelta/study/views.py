@@ -66,7 +66,7 @@ class Views(msgspec.Struct, frozen=True):
 
 
 def views(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> Views:
-    """Every view of the ``trials`` that count (complete blocks of usable trials)."""
+    """Return every view of the ``trials`` that count (complete blocks of usable trials)."""
     experiment = plan.experiment
     baseline = experiment.baseline
     metrics = plan.rules.metrics
@@ -101,7 +101,7 @@ def views(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> Views:
 def _knee_moves(
     plan: Plan, trials: Sequence[Trial], rates: Sequence[Metric], others: Sequence[str]
 ) -> Iterator[KneeMove]:
-    """How the knee of each sweep moved under each variant; the placebo has no knee of its own."""
+    """Yield how the knee of each sweep moved under each variant; the placebo has no knee of its own."""
     baseline, seed = plan.experiment.baseline, plan.rules.seed
     ranked = [name for name in others if name != PLACEBO]
     for depths in sweeps(plan.experiment):
@@ -113,7 +113,7 @@ def _knee_moves(
 def _shifts(
     shown: Iterable[tuple[str, Sequence[Trial]]], plan: Plan, others: Sequence[str]
 ) -> Iterator[tuple[str, str, ShiftFunction]]:
-    """How far each percentile of latency moved."""
+    """Yield how far each percentile of latency moved."""
     baseline = plan.experiment.baseline
     for cell, own in shown:
         kinds = dict.fromkeys(direction.kind for direction in own[0].directions)
@@ -128,7 +128,7 @@ def _shifts(
 def _modes(
     shown: Iterable[tuple[str, Sequence[Trial]]], baseline: str, others: Sequence[str]
 ) -> Iterator[ModeChange]:
-    """The speeds of comparisons with per-second logs, where there are two."""
+    """Yield the speeds of comparisons with per-second logs, where there are two."""
     for cell, own in shown:
         logged = set(chain.from_iterable(map(_logged, own)))
         for kind, other in product(sorted(logged), others):
@@ -138,7 +138,7 @@ def _modes(
 
 
 def _logged(trial: Trial) -> list[Kind]:
-    """The directions whose IOPS were logged."""
+    """Return the directions whose IOPS were logged."""
     kinds = [direction.kind for direction in trial.directions]
     return [kind for kind in kinds if trial.series.get(f"{kind}.iops")]
 
@@ -177,7 +177,7 @@ def _recommendation(
 
 
 def _forbidden(judgement: Judgement) -> list[Finding]:
-    """An order trend anywhere, or a placebo that was called a change: then no winner is named."""
+    """Return an order trend anywhere, or a placebo that was called a change: then no winner is named."""
     every = chain.from_iterable(verdict.findings for verdict in judgement.verdicts)
     findings = [
         finding for finding in every if finding.rule.startswith("verdict.order-trend")
@@ -190,20 +190,20 @@ def _forbidden(judgement: Judgement) -> list[Finding]:
 
 
 def changed_placebos(judgement: Judgement) -> list[Verdict]:
-    """The verdicts that call a placebo a change, although it is the baseline under another name."""
+    """Return the verdicts that call a placebo a change, although it is the baseline under another name."""
     of_placebo = [each for each in judgement.verdicts if each.variant == PLACEBO]
     return [verdict for verdict in of_placebo if is_change(verdict)]
 
 
 def is_change(verdict: Verdict) -> bool:
-    """Whether the word is that of a change."""
+    """Return whether the word is that of a change."""
     return verdict.word in ("regression", "improvement")
 
 
 def _together(
     plan: Plan, judgement: Judgement, series: Mapping[tuple[str, str, str], Series]
 ) -> tuple[tuple[str, str, Together], ...]:
-    """Whether a change of IOPS and one of mean latency are one effect, where both are shown."""
+    """Return whether a change of IOPS and one of mean latency are one effect, where both are shown."""
     judged = []
     changed = {
         (verdict.cell, verdict.metric.name, verdict.variant)

@@ -48,7 +48,7 @@ _LATENCY = {
 
 
 def setting(knob: str, value: str) -> str:
-    """The value of a knob for a reader: the table of ``command`` as command lines."""
+    """Return the value of a knob for a reader: the table of ``command`` as command lines."""
     if knob != "command":
         return value
     try:
@@ -84,7 +84,7 @@ def _inert_character(character: str) -> str:
 
 
 def inert_message(text: str) -> str:
-    """A message of one line or several, without control characters.
+    """Return a message of one line or several, without control characters.
 
     Further lines of a message are indented. A line break before anything else belongs to a quoted name, which would
     otherwise make a line that looks like one of iodelta's own.
@@ -121,14 +121,14 @@ def wrap(text: str, width: int, indent: str = "", *, whole: bool = False) -> lis
 
 
 def _cut(word: str, room: int) -> str:
-    """A word in parts that fit a line; a command stays whole."""
+    """Return a word in parts that fit a line; a command stays whole."""
     if "`" in word:
         return word
     return " ".join(word[start : start + room] for start in range(0, len(word), room))
 
 
 def name_of_command(name: str, unit: str) -> str:
-    """A number of a command: with its unit where ``quantity`` does not print one."""
+    """Return a number of a command: with its unit where ``quantity`` does not print one."""
     if unit in ("", *SCALED):
         return NAMES_OF_COMMANDS.get(name, name)
     return f"{name} ({unit})"
@@ -157,7 +157,7 @@ def metric_name(metric: Metric, *, with_kind: bool) -> str:
 
 
 def quantity(value: float | None, unit: str, places: int = 4) -> str:
-    """A value for a reader, to significant digits: ``12,345``, ``1.234 MiB/s``, ``78.12 us``; ``-`` if unknown.
+    """Return a value for a reader, to significant digits: ``12,345``, ``1.234 MiB/s``, ``78.12 us``; ``-`` if unknown.
 
     ``places`` (3 or 4) are those of a time or a rate in bytes.
     """
@@ -197,7 +197,7 @@ def percent(value: float | None, half_width: float | None = None) -> str:
 
 
 def measured(value: float | None, low: float | None, high: float | None) -> str:
-    """A change as ``percent``, with the digits that its interval allows; not rounded to 0 where that excludes 0."""
+    """Return a change as ``percent``, with the digits that its interval allows; not rounded to 0 where that excludes 0."""
     if value is None or low is None or high is None:
         return percent(value)
     half = (high - low) / 2
@@ -244,7 +244,7 @@ def _places_to_see(value: float, enough: int) -> int:
 
 
 def _times(change: float) -> str:
-    """A change as a factor."""
+    """Return a change as a factor."""
     if change >= BEYOND:
         return f">x{BEYOND:,.0f}"
     times = 1 + change
@@ -252,7 +252,9 @@ def _times(change: float) -> str:
 
 
 def _signed(value: float, places: int) -> str:
-    """A percentage with its sign. 0 has none: next to two values, the second of them smaller, ``+0 %`` would be wrong."""
+    """Return a percentage with its sign. 0 has none: next to two values, the second of them smaller, ``+0 %`` would be
+    wrong.
+    """
     text = f"{100 * value:+.{places}f}"
     if float(text) != 0:
         return text
@@ -269,7 +271,7 @@ def digits(half_width: float | None) -> int:
 
 
 def scatter(spread: float | None) -> str:
-    """A standard deviation as a share of its mean: ``0.42 %``, ``5.1 %``, ``190 %``; ``-`` when it is not known."""
+    """Return a standard deviation as a share of its mean: ``0.42 %``, ``5.1 %``, ``190 %``; ``-`` when it is not known."""
     if spread is None or not math.isfinite(spread):
         return "-"
     return share(spread)
@@ -290,7 +292,7 @@ def duration(seconds: float) -> str:
 
 
 def expected(seconds: float) -> str:
-    """How long something still takes."""
+    """Return how long something still takes."""
     return f"about {duration(seconds)} left"
 
 

@@ -10,7 +10,9 @@ from pathlib import Path
 
 
 def cache(*parts: str) -> Path:
-    """A path below ``$IODELTA_CACHE``, else ``$XDG_CACHE_HOME/iodelta``, else ``~/.cache/iodelta``; not made here."""
+    """Return a path below ``$IODELTA_CACHE``, else ``$XDG_CACHE_HOME/iodelta``, else ``~/.cache/iodelta``; not made
+    here.
+    """
     given = os.environ.get("IODELTA_CACHE")
     if given:
         return Path(given).absolute().joinpath(*parts)

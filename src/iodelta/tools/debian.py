@@ -29,7 +29,8 @@ def fetch_source(
     log: Path,
     on_line: Callable[[str], None] = lambda line: None,
 ) -> Path:
-    """The ``.dsc`` of the newest source of ``package``, with its files, in ``place``; files that are there already are kept.
+    """Return the ``.dsc`` of the newest source of ``package``, with its files, in ``place``; files that are there
+    already are kept.
 
     Raises MeasureError for what is missing, and what apt says when it cannot.
     """
@@ -63,7 +64,7 @@ def fetch_source(
 
 
 def unpack_source(dsc: Path, place: Path, log: Path) -> Path:
-    """The tree in ``dsc``, patched as the distribution patches it, as ``place``. Raises MeasureError."""
+    """Return the tree in ``dsc``, patched as the distribution patches it, as ``place``. Raises MeasureError."""
     shutil.rmtree(place, ignore_errors=True)
     # apt has verified the .dsc; its own signature is by a key that need not be on this machine.
     words = ["dpkg-source", "--no-check", "-x", dsc.name, str(place)]
@@ -72,7 +73,7 @@ def unpack_source(dsc: Path, place: Path, log: Path) -> Path:
 
 
 def source_version(dsc: Path) -> str:
-    """The version that a ``.dsc`` is of. Raises MeasureError."""
+    """Return the version that a ``.dsc`` is of. Raises MeasureError."""
     match = re.search(
         r"^Version: ([A-Za-z0-9.+~:-]+)$",
         dsc.read_text(encoding="utf-8", errors="replace"),
@@ -137,7 +138,7 @@ def _write_lists(parts: Path) -> None:
 
 
 def as_sources(text: str, stanzas: bool) -> str:
-    """What a list of apt's (``stanzas``: one in the deb822 form) configures, as archives of sources alone.
+    """Return what a list of apt's (``stanzas``: one in the deb822 form) configures, as archives of sources alone.
 
     Source: sources.list(5). Empty when it configures nothing, or nothing that is enabled.
     """

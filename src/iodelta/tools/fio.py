@@ -56,7 +56,7 @@ class _Record(msgspec.Struct, frozen=True):
 
 
 def built_fio() -> BuiltFio | None:
-    """The newest build in the cache whose files are as they were made; None when there is none."""
+    """Return the newest build in the cache whose files are as they were made; None when there is none."""
     builds = []
     for record in cache("fio").glob(f"[!.]*/{_RECORD}"):
         with contextlib.suppress(OSError, msgspec.DecodeError):
@@ -174,7 +174,9 @@ def _make(tree: Path, log: Path, on_step: Callable[[str, float | None], None]) -
 
 
 def _verified(tree: Path, log: Path) -> str:
-    """The version that the new fio gives itself, which does I/O, as does the new t/io_uring. Raises MeasureError."""
+    """Return the version that the new fio gives itself, which does I/O, as does the new t/io_uring. Raises
+    MeasureError.
+    """
     for built in PROGRAMS.values():
         headers = (tree / built).read_bytes()[:4096]
         if headers[:4] != b"\x7fELF" or b"ld-linux" in headers or b"ld-musl" in headers:
@@ -261,7 +263,7 @@ def _has_header(name: str) -> bool:
 
 
 def _is_installed(name: str) -> bool:
-    """Whether a header is where distributions put it: nothing can be compiled without a compiler."""
+    """Return whether a header is where distributions put it: nothing can be compiled without a compiler."""
     places = (Path("/usr/include"), *Path("/usr/include").glob("*-linux-gnu"))
     return any((place / name).is_file() for place in places)
 

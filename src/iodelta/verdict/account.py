@@ -47,8 +47,8 @@ def accounts(
     outcomes: Sequence[Outcome],
     rules: Rules,
 ) -> list[Verdict]:
-    """The verdicts of ``jobs``, in order. One table has one kind of central value: means where some row of it rests on
-    the total, so that the row that does adds up."""
+    """Return the verdicts of ``jobs``, in order. One table has one kind of central value: means where some row of it
+    rests on the total, so that the row that does adds up."""
     numbers = [
         numbers_of(job.unit, trace, outcome, rules)
         for job, trace, outcome in zip(jobs, traces, outcomes, strict=True)
@@ -84,7 +84,7 @@ class _Shown(NamedTuple):
 
 
 def look_of(trace: Trace, at: int, rules: Rules) -> Look | None:
-    """The look at index ``at`` of a trace's plan, at its two-sided level; None for -1."""
+    """Return the look at index ``at`` of a trace's plan, at its two-sided level; None for -1."""
     if at < 0:
         return None
     plan = trace.claim.plan
@@ -208,7 +208,7 @@ def _shown(numbers: Numbers, unit: Units, used: int, rules: Rules) -> _Shown:
 
 
 def _course(d: Floats, unit: Units, rules: Rules) -> Course | None:
-    """The course of one machine's change; a host's own change is no course."""
+    """Return the course of one machine's change; a host's own change is no course."""
     if unit.hosts:
         return None
     course = course_of(d, patterns(unit.coins, rules.seed))
@@ -237,7 +237,7 @@ def _apart(
     *,
     means: bool,
 ) -> str:
-    """Why the change is not the ratio of the two values, in three words; empty where it is."""
+    """Return why the change is not the ratio of the two values, in three words; empty where it is."""
     if not before or after is None or shown.change is None:
         return ""
     if abs(after / before - 1.0 - shown.change.value) <= 1e-9 * max(
@@ -284,7 +284,7 @@ def _carry(numbers: Numbers, unit: Units) -> Carry | None:
 
 
 def _stalls(unit: Units, used: int) -> Stalls | None:
-    """The stalled trials of both arms; None where there are no values of single trials."""
+    """Return the stalled trials of both arms; None where there are no values of single trials."""
     if not unit.singles:
         return None
     in_cell, everywhere = unit.stalled_by(used) or ((), ()), counted(unit, used)
@@ -302,7 +302,7 @@ def _flagged(unit: Units, used: int) -> int:
 
 
 def _smallest_p(unit: Units, used: int, rules: Rules) -> float | None:
-    """The smallest p value that the draws behind the units allow: exact for ranks, else that of a replay."""
+    """Return the smallest p value that the draws behind the units allow: exact for ranks, else that of a replay."""
     if not used:
         return None
     draws = len(set(unit.coins[:used]))
@@ -355,7 +355,7 @@ def _phrase_and_rule(
     findings: Sequence[Finding],
     rules: Rules,
 ) -> tuple[str, str]:
-    """The phrase, and the rule that fired."""
+    """Return the phrase, and the rule that fired."""
     unit = job.unit
     hard = next(
         (finding for finding in findings if finding.severity == "hard"), unit.refusal
@@ -386,7 +386,7 @@ def _phrase_and_rule(
 def _reserved(
     job: Job, trace: Trace, outcome: Outcome, word: Word, rules: Rules
 ) -> str:
-    """Why the word is not the one that the numbers alone suggest; empty where it is."""
+    """Return why the word is not the one that the numbers alone suggest; empty where it is."""
     if word != "inconclusive":
         return ""
     if job.standing == "dropped":
@@ -407,7 +407,7 @@ def _phrase(
     word: Word,
     rules: Rules,
 ) -> str:
-    """What the look shows, in words."""
+    """Return what the look shows, in words."""
     margin, used = math.log1p(rules.margin), len(unit.d)
     withheld = trace.withheld.get(outcome.at)
     if word == "inconclusive" and withheld is not None:
@@ -449,7 +449,7 @@ def _few_trials(unit: Units, used: int, rules: Rules) -> str:
 
 
 def _so_far(job: Job, rules: Rules) -> str:
-    """The progress before the first look."""
+    """Return the progress before the first look."""
     done, unit, plan = len(job.unit.d), job.unit.unit, job.claim.plan.blocks
     if job.standing == "screening":
         of = rules.screen.blocks

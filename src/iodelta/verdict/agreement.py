@@ -80,7 +80,9 @@ class Joint(msgspec.Struct, frozen=True):
 
 
 def own_change(host: str, d: Floats) -> HostChange | None:
-    """The trimmed mean of a host's log-ratios, one per block; None where it has too few blocks or they do not vary."""
+    """Return the trimmed mean of a host's log-ratios, one per block; None where it has too few blocks or they do not
+    vary.
+    """
     if len(d) < FEWEST_BLOCKS:
         return None
     (value,), (error,) = trimmed(d[None, :])
@@ -92,7 +94,9 @@ def own_change(host: str, d: Floats) -> HostChange | None:
 
 
 def own_total(host: str, arms: Arms) -> HostChange | None:
-    """The log-ratio of a host's totals; None where it has too few blocks or they do not vary. ``arms`` have one row."""
+    """Return the log-ratio of a host's totals; None where it has too few blocks or they do not vary. ``arms`` have one
+    row.
+    """
     blocks = arms.old.shape[1]
     if blocks < FEWEST_BLOCKS:
         return None
@@ -102,7 +106,7 @@ def own_total(host: str, arms: Arms) -> HostChange | None:
 
 
 def joint(changes: Sequence[HostChange], margin: float, *, level: float) -> Joint:
-    """The word of these hosts; ``margin`` is a log-ratio, ``level`` that of all intervals it rests on.
+    """Return the word of these hosts; ``margin`` is a log-ratio, ``level`` that of all intervals it rests on.
 
     The strongest claim that holds: of every host like these (prediction interval), of the hosts' differences, of their
     mean. Fewer than ``FOR_ALL`` hosts claim nothing of others: one model in five may be missing among them. A change
@@ -136,8 +140,8 @@ def joint(changes: Sequence[HostChange], margin: float, *, level: float) -> Join
 def _of_these(
     changes: Sequence[HostChange], margin: float, level: float, *, differs: bool
 ) -> JointWord:
-    """The word of few hosts about themselves: what all of them show, or their own mean with the errors of their blocks
-    alone, where none of them is sure of the other way."""
+    """Return the word of few hosts about themselves: what all of them show, or their own mean with the errors of their
+    blocks alone, where none of them is sure of the other way."""
     values, errors = (
         np.array([one.value for one in changes]),
         np.array([one.error for one in changes]),
@@ -160,7 +164,9 @@ def _of_these(
 
 
 def _all_precise(changes: Sequence[HostChange], margin: float, level: float) -> bool:
-    """Whether every host knows its own change to within the margin: no host that hardly measured is part of "all"."""
+    """Return whether every host knows its own change to within the margin: no host that hardly measured is part of
+    "all".
+    """
     return all(
         -float(stdtrit(one.spare, (1.0 - level) / 2)) * one.error
         <= max(margin, abs(one.value))
@@ -169,8 +175,8 @@ def _all_precise(changes: Sequence[HostChange], margin: float, level: float) -> 
 
 
 def _on_average(word: JointWord, values: Sequence[float], level: float) -> JointWord:
-    """The word about the mean, where the hosts' signs bear it too: few hosts of one kind among many of another make a
-    normal model too sure. Each host's sign is turned at random (Fisher 1935), 4,000 times with a fixed seed."""
+    """Return the word about the mean, where the hosts' signs bear it too: few hosts of one kind among many of another
+    make a normal model too sure. Each host's sign is turned at random (Fisher 1935), 4,000 times with a fixed seed."""
     y = np.asarray(values)
     signs = np.random.default_rng(len(y)).choice((-1.0, 1.0), (4000, len(y)))
     as_far = np.count_nonzero(np.abs(signs @ y) >= abs(y.sum()) * (1.0 - 1e-9))
@@ -186,7 +192,7 @@ def _on_average(word: JointWord, values: Sequence[float], level: float) -> Joint
 def _denied(
     word: JointWord, changes: Sequence[HostChange], margin: float, level: float
 ) -> bool:
-    """Whether some host shows that it lacks the change that the word claims for every host.
+    """Return whether some host shows that it lacks the change that the word claims for every host.
 
     A prediction interval can miss such a host: that of eight hosts at +22 % and a ninth at 0 lies above 0.
     """
@@ -210,7 +216,7 @@ class Agreed(msgspec.Struct, frozen=True):
 def agreed(
     typical: JointWord, total: JointWord | None, *, stalls_excluded: bool
 ) -> Agreed:
-    """One word from the word of each estimand (None: no total is known), by the rules of a verdict.
+    """Return one word from the word of each estimand (None: no total is known), by the rules of a verdict.
 
     Opposite directions are a contradiction, and claim nothing. "Equivalent" also needs trials enough on every host to
     exclude rare stalls, which neither estimand shows.
@@ -260,6 +266,6 @@ def _inside(estimate: Estimate, margin: float) -> bool:
 
 
 def worth_half(together: Agreement, margin: float) -> float:
-    """The half width at which the mean's interval would settle a word: by excluding 0, or inside the margin."""
+    """Return the half width at which the mean's interval would settle a word: by excluding 0, or inside the margin."""
     size = abs(together.mean.value)
     return max(size, margin - size, math.log1p(1e-6))

@@ -39,8 +39,8 @@ def made_by_carry(
     blocks: int,
     rules: Rules,
 ) -> str:
-    """Why carry-over could have made the word: empty where it could not, ``SWITCH``, or ``carry``. In superblocks,
-    whether the variant's lasting state may overturn it.
+    """Return why carry-over could have made the word: empty where it could not, ``SWITCH``, or ``carry``. In
+    superblocks, whether the variant's lasting state may overturn it.
 
     A word is compared with the change that it rests on: where the variant stalls now and then, its typical change is
     about 0 and has either sign. In plain blocks a word must survive every shape, onto all trials under every memory,
@@ -108,7 +108,7 @@ def made_by_carry(
 
 
 def _gained(carry: Carry | None, change: float) -> bool:
-    """Whether the baseline alone shows a gain from trials of the variant, of more than a slight part of the
+    """Return whether the baseline alone shows a gain from trials of the variant, of more than a slight part of the
     regression."""
     if carry is None:
         return False
@@ -119,7 +119,7 @@ def _gained(carry: Carry | None, change: float) -> bool:
 def _may_be(
     carry: Carry, word: Word, change: float, noise: float, limit: float, margin: float
 ) -> bool:
-    """Whether an improvement, or ``equivalent``, may be the work of ``carry`` under one of its memories."""
+    """Return whether an improvement, or ``equivalent``, may be the work of ``carry`` under one of its memories."""
     adjusted = carry.adjusted(change)
     most = np.abs(carry.share) * (np.abs(carry.value) + carry.half)
     shown = carry.shown & (most > limit)
@@ -135,8 +135,8 @@ def _may_be(
 def _not_reached(
     unit: Units, word: Word, basis: Basis, machine: Machine, blocks: int, rules: Rules
 ) -> bool:
-    """Whether counted trials were still approaching a state in which ``equivalent``, or the sign of a change, is wrong
-    under some memory, by the errors of what is still to come."""
+    """Return whether counted trials were still approaching a state in which ``equivalent``, or the sign of a change,
+    is wrong under some memory, by the errors of what is still to come."""
     if machine.ahead is None or not machine.ahead.shown:
         return False
     change, noise = _plain(unit, basis, machine, blocks)
@@ -154,7 +154,7 @@ def _not_reached(
 def _plain(
     unit: Units, basis: Basis, machine: Machine, blocks: int
 ) -> tuple[float, float]:
-    """The change with its carry-over, and its standard error; over hosts their mean."""
+    """Return the change with its carry-over, and its standard error; over hosts their mean."""
     hosts = unit.hosts[:blocks]
     if basis == "total":
         arms = unit.arms(blocks)

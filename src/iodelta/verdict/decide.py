@@ -70,12 +70,12 @@ class Trace:
 
     @property
     def settled(self) -> bool:
-        """Whether a look has settled the word."""
+        """Return whether a look has settled the word."""
         return self.word != "inconclusive"
 
     @property
     def exhausted(self) -> bool:
-        """Whether no look is left to take."""
+        """Return whether no look is left to take."""
         return self.taken == len(self.claim.plan.blocks)
 
 
@@ -86,8 +86,8 @@ def replay(
     *,
     joined: bool = True,
 ) -> list[Trace]:
-    """The traces of ``units``, each tested by its claim. Refused units take no look. ``joined``: metrics of one cell
-    and variant are corrected for together; else each stands for itself."""
+    """Return the traces of ``units``, each tested by its claim. Refused units take no look. ``joined``: metrics of one
+    cell and variant are corrected for together; else each stands for itself."""
     traces = []
     for unit, claim in zip(units, claims, strict=True):
         looks = sum(blocks <= len(unit.d) for blocks in claim.plan.blocks)
@@ -175,7 +175,7 @@ def _tested(
     blocks: int,
     rules: Rules,
 ) -> Tested:
-    """What a look tests: the log-ratios, within a speed where the machine has two, and the totals."""
+    """Return what a look tests: the log-ratios, within a speed where the machine has two, and the totals."""
     d = np.array([unit.d[:blocks] for unit in units])
     independent = rules.order == "independent"
     for row, machine in enumerate(machines):
@@ -270,7 +270,7 @@ def _word(
     claim: Claim,
     each: tuple[float, Rules],
 ) -> tuple[Word, Basis, bool]:
-    """The word of one look, the estimand it rests on, and whether only trials are missing for ``equivalent``.
+    """Return the word of one look, the estimand it rests on, and whether only trials are missing for ``equivalent``.
 
     An estimand inside the margin claims no change, however sure its sign is.
     """
@@ -299,7 +299,7 @@ def _word(
 def _stalls_fit(
     unit: Units, trace: Trace, look: int, blocks: int, tail: float, rules: Rules
 ) -> bool:
-    """Whether the total stays inside the margin if as many trials stall as are not excluded."""
+    """Return whether the total stays inside the margin if as many trials stall as are not excluded."""
     d = _judged(unit, trace, look, blocks)
     return d is None or stalls_fit(unit, d, blocks, tail, math.log1p(rules.margin))
 
@@ -307,8 +307,8 @@ def _stalls_fit(
 def _unless_undone(
     word: Word, basis: Basis, unit: Units, trace: Trace, blocks: int, tail: float
 ) -> tuple[Word, Basis]:
-    """A change, or inconclusive where stalls of the favoured arm are not excluded and could undo the change in total:
-    the interval that is shown for the total reaches as far.
+    """Return a change, or inconclusive where stalls of the favoured arm are not excluded and could undo the change in
+    total: the interval that is shown for the total reaches as far.
 
     This applies to a change of the total and to an improvement of a typical trial, because a variant that stalls does
     less work. A regression of a typical trial stands even where the baseline stalled.
@@ -323,7 +323,7 @@ def _unless_undone(
 
 
 def _judged(unit: Units, trace: Trace, look: int, blocks: int) -> Floats | None:
-    """The log-ratios judged at a look, within a speed; None where the units have no values of their own."""
+    """Return the log-ratios judged at a look, within a speed; None where the units have no values of their own."""
     machine = trace.machine.get(look)
     return None if machine is None else unit.d[:blocks] - machine.added
 

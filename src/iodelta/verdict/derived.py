@@ -45,8 +45,8 @@ def latency_shift(
     *,
     cell: str,
 ) -> ShiftFunction:
-    """The shift function of the total latency of ``cell``: the relative change of each percentile with a band that
-    holds for all of them at once, from the blocks that hold histograms of both variants.
+    """Return the shift function of the total latency of ``cell``: the relative change of each percentile with a band
+    that holds for all of them at once, from the blocks that hold histograms of both variants.
 
     Completion latency stands in where total latency was not kept everywhere. Method: Doksum (1974); resampling over
     blocks (``stats.shift``). Too few blocks or samples are findings of the result.
@@ -79,7 +79,7 @@ def latency_histograms(
 def _histograms(
     block: Block, variants: Sequence[str], kind: Kind, family: str
 ) -> list[Histogram]:
-    """The histogram of each variant that has one in a block."""
+    """Return the histogram of each variant that has one in a block."""
     histograms = (_histogram(block.get(name, ()), kind, family) for name in variants)
     return [histogram for histogram in histograms if histogram is not None]
 
@@ -118,7 +118,7 @@ def knee_move(
     level: float = 0.95,
     seed: int,
 ) -> KneeMove:
-    """The saturation knee under both variants. ``depths`` maps the cells of one sweep to their I/Os in flight
+    """Return the saturation knee under both variants. ``depths`` maps the cells of one sweep to their I/Os in flight
     (iodepth x jobs); only blocks in which both variants ran every depth count."""
     place = f"{metric.name}, {variant}"
     sweep_trials = [trial for trial in trials if trial.cell in depths]
@@ -156,8 +156,8 @@ def knee_move(
 
 
 def one_effect(iops: Series, latency: Series, rules: Rules) -> Together | Finding:
-    """Whether the IOPS change and the mean-latency change of one comparison are one effect or two (Little's law), or a
-    Finding that says why this is not known.
+    """Return whether the IOPS change and the mean-latency change of one comparison are one effect or two (Little's
+    law), or a Finding that says why this is not known.
 
     Both series are of the same cell and variants; only blocks complete for both count.
     """

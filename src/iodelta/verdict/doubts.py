@@ -32,7 +32,7 @@ APART = 0.1
 def doubts_of(
     unit: Units, trace: Trace, at: int, numbers: Numbers, used: int, *, judged: bool
 ) -> tuple[list[Finding], bool]:
-    """All doubts, and whether one of them forbids a word."""
+    """Return all doubts, and whether one of them forbids a word."""
     first = np.array(unit.baseline_first[:used], dtype=bool)
     findings = _order_fixed(unit, used, first) or _place(unit, used, first)
     findings += _one_block(unit, used)
@@ -61,7 +61,7 @@ def _order_fixed(unit: Units, used: int, first: NDArray[np.bool_]) -> list[Findi
 
 
 def _place(unit: Units, used: int, first: NDArray[np.bool_]) -> list[Finding]:
-    """An effect of running second; the full test runs only where a quick one suspects something."""
+    """Return an effect of running second; the full test runs only where a quick one suspects something."""
     if (
         used < 8
         or min(np.count_nonzero(first), np.count_nonzero(~first)) < 3
@@ -183,7 +183,7 @@ def _not_interleaved(unit: Units, used: int, typical: Estimate) -> Finding | Non
 
 
 def _one_by_one(old_at: Floats, new_at: Floats) -> bool:
-    """Whether each block ended before the next began, so that the variants took turns. Always true of one block."""
+    """Return whether each block ended before the next began, so that the variants took turns. Always true of one block."""
     first, last = np.minimum(old_at, new_at), np.maximum(old_at, new_at)
     return bool((last[:-1] < first[1:]).all())
 
@@ -203,7 +203,7 @@ def _one_block(unit: Units, used: int) -> list[Finding]:
 
 
 def _apart(unit: Units, numbers: Numbers) -> list[Finding]:
-    """A typical trial and all trials together say different things."""
+    """Return a typical trial and all trials together say different things."""
     if numbers.total is None or not disagree(numbers.typical, numbers.total):
         return []
     sign = -1.0 if unit.higher_is_better else 1.0

@@ -51,7 +51,9 @@ def interval(change: Change) -> str:
 
 
 def phrase_of(word: Word, low: float, high: float, margin: float) -> str:
-    """The finer statement behind a word, from the bounds of theta (positive = worse) and the margin as log-ratio."""
+    """Return the finer statement behind a word, from the bounds of theta (positive = worse) and the margin as log-
+    ratio.
+    """
     if word == "regression":
         return "regressed by at least the margin" if low > margin else "regressed"
     if word == "improvement":
@@ -64,7 +66,7 @@ def phrase_of(word: Word, low: float, high: float, margin: float) -> str:
 
 
 def equivalent(low: float, high: float, margin: float, stalls: Counted) -> str:
-    """The statement behind ``equivalent``: the margin, whether a small change is real, and which stalls are not
+    """Return the statement behind ``equivalent``: the margin, whether a small change is real, and which stalls are not
     excluded."""
     size = f"equivalent within {100.0 * margin:.3g} %"
     if low > 0 or high < 0:
@@ -73,7 +75,9 @@ def equivalent(low: float, high: float, margin: float, stalls: Counted) -> str:
 
 
 def open_stalls(bound: float, longest: int) -> str:
-    """The stalls that trials leave open: ``bound`` is their share of trials, ``longest`` the longest episode seen."""
+    """Return the stalls that trials leave open: ``bound`` is their share of trials, ``longest`` the longest episode
+    seen.
+    """
     upto = f"in up to {100.0 * bound:.0f} % of trials"
     if not longest:
         return f"single stalls {upto} (runs of n: n times that)"
@@ -81,13 +85,13 @@ def open_stalls(bound: float, longest: int) -> str:
 
 
 def not_excluded(bound: float, longest: int) -> str:
-    """The share of stalls that the trials do not exclude."""
+    """Return the share of stalls that the trials do not exclude."""
     return f"{open_stalls(bound, longest)} are not excluded"
 
 
 def left_open(word: Word, stalls: Counted | Stalls | None, share: float) -> str:
-    """What an improvement after few trials leaves open, as "equivalent" always says; empty for other words, where no
-    trials were counted (None), and where they exclude stalls in ``share`` of them."""
+    """Return what an improvement after few trials leaves open, as "equivalent" always says; empty for other words,
+    where no trials were counted (None), and where they exclude stalls in ``share`` of them."""
     if word != "improvement" or stalls is None:
         return ""
     bound = stalls.not_excluded if isinstance(stalls, Stalls) else stalls.bound
@@ -95,7 +99,7 @@ def left_open(word: Word, stalls: Counted | Stalls | None, share: float) -> str:
 
 
 def few_trials(stalls: Counted, share: float) -> str:
-    """Why an interval inside the margin is not yet ``equivalent``."""
+    """Return why an interval inside the margin is not yet ``equivalent``."""
     needed = trials_needed(share, stalled=stalls.stalled) * max(1, stalls.longest)
     limit = f"{100.0 * share:.3g} %"
     if not stalls.stalled:
@@ -111,7 +115,7 @@ def few_trials(stalls: Counted, share: float) -> str:
 
 
 def stalls_reach(arm: str, stalled: int, trials: int) -> str:
-    """Why a total inside the margin is not yet ``equivalent``: one arm stalled more often than the other."""
+    """Return why a total inside the margin is not yet ``equivalent``: one arm stalled more often than the other."""
     bound = 100.0 * excluded(stalled, trials)
     seen = (
         f"{stalled} of {plural(trials, 'trial')} of {arm} stalled: stalls in up to {bound:.0f} % "
@@ -121,7 +125,7 @@ def stalls_reach(arm: str, stalled: int, trials: int) -> str:
 
 
 def hosts(mean: Mean | None, count: int) -> str:
-    """Why a mean over hosts has no word."""
+    """Return why a mean over hosts has no word."""
     if mean is None:
         return f"no mean over {plural(count, 'host')} yet: two of them must have made {FEWEST_BLOCKS} blocks"
     counted = mean.spare + 1
@@ -131,7 +135,7 @@ def hosts(mean: Mean | None, count: int) -> str:
 
 
 def withheld(word: Word, why: str, variant: str, conditioning: int = 0) -> str:
-    """Why carry-over withholds a word; in superblocks, that there were too few uncounted trials."""
+    """Return why carry-over withholds a word; in superblocks, that there were too few uncounted trials."""
     if conditioning:
         return (
             f"{word} is withheld: the state of {variant} is not reached in the counted trial; "
@@ -146,7 +150,7 @@ def withheld(word: Word, why: str, variant: str, conditioning: int = 0) -> str:
 
 
 def more_conditioning(conditioning: int) -> str:
-    """The setting to reach a state that this many uncounted trials do not reach."""
+    """Return the setting to reach a state that this many uncounted trials do not reach."""
     return f"[design] conditioning = {2 * conditioning + 1}"
 
 
@@ -166,7 +170,7 @@ def by_total(
     *,
     is_rate: bool,
 ) -> str:
-    """A word that rests on all work done, where a typical trial does not show it. Of a rate, more is better."""
+    """Return a word that rests on all work done, where a typical trial does not show it. Of a rate, more is better."""
     did = _DID[is_rate].get(word)
     what = (
         f"{variant} {did} in total: {percent(total.value)}"
@@ -184,7 +188,7 @@ def by_total(
 def rule_of(
     word: Word, change: Change, margin: float, look: Look, looks: int, unit: str
 ) -> str:
-    """The rule that fired, with its numbers."""
+    """Return the rule that fired, with its numbers."""
     where = (
         f"after {look.blocks} {unit}{'' if look.planned else ', when the budget ended'}"
     )
@@ -212,7 +216,7 @@ def would_change(
     needed: Needed | None,
     findings: Sequence[Finding],
 ) -> str:
-    """What would have to be different for another word."""
+    """Return what would have to be different for another word."""
     hard = next((finding for finding in findings if finding.severity == "hard"), None)
     if hard is not None:
         return hard.remedy
@@ -229,14 +233,14 @@ def would_change(
 
 
 def _bounds(change: Change | None) -> tuple[float, float]:
-    """The interval, infinite where an end is not known."""
+    """Return the interval, infinite where an end is not known."""
     low = None if change is None else change.low
     high = None if change is None else change.high
     return -math.inf if low is None else low, math.inf if high is None else high
 
 
 def _finite_bounds(change: Change) -> tuple[float, float]:
-    """The interval; an unknown end is as far out as floats reach."""
+    """Return the interval; an unknown end is as far out as floats reach."""
     low, high = _bounds(change)
     return max(low, -1.0 + 1e-15), high
 

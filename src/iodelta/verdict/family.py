@@ -52,7 +52,7 @@ class Outcome:
 
 
 def plan_of(rules: Rules, ended: Sequence[int]) -> Schedule:
-    """The looks of one comparison; an early end at which no verdict was possible has spent nothing."""
+    """Return the looks of one comparison; an early end at which no verdict was possible has spent nothing."""
     least = smallest_blocks(rules.spendable)
     return schedule(
         rules.looks,
@@ -63,15 +63,15 @@ def plan_of(rules: Rules, ended: Sequence[int]) -> Schedule:
 
 
 def one_look(blocks: int, share: float) -> Schedule:
-    """A single look at ``blocks`` blocks that spends ``share`` of alpha; none where there are no blocks."""
+    """Return a single look at ``blocks`` blocks that spends ``share`` of alpha; none where there are no blocks."""
     return Schedule((blocks,), (share,)) if blocks else NO_LOOKS
 
 
 def jobs_of(
     units: Sequence[Units], rules: Rules, ended: Sequence[int] = ()
 ) -> tuple[list[Job], int | None]:
-    """How each comparison is tested under ``rules.family``, and the number of directed claims a screen kept (None
-    without a screen, or before its first stage is complete). ``ended`` are trial numbers."""
+    """Return how each comparison is tested under ``rules.family``, and the number of directed claims a screen kept
+    (None without a screen, or before its first stage is complete). ``ended`` are trial numbers."""
     if rules.family == "screen":
         return _screened(units, rules, ended)
     size = (
@@ -89,8 +89,8 @@ def questions_of(units: Sequence[Units]) -> int:
 
 
 def stage_1_end(units: Sequence[Units], rules: Rules) -> float:
-    """The trial number that completes stage 1: every comparison's cell has run the screen's blocks, or was left behind
-    (given up, it seems) while another ran ``PATIENCE`` more. Infinite while it lasts."""
+    """Return the trial number that completes stage 1: every comparison's cell has run the screen's blocks, or was left
+    behind (given up, it seems) while another ran ``PATIENCE`` more. Infinite while it lasts."""
     first = rules.screen.blocks
     given_up = min([math.inf, *(_finish(unit, first + PATIENCE) for unit in units)])
     asked = (
@@ -111,7 +111,7 @@ def stage_1_end(units: Sequence[Units], rules: Rules) -> float:
 
 
 def signs_of(units: Sequence[Units], rules: Rules) -> list[tuple[float, float]]:
-    """One-sided p values (worse, better) of each comparison on stage 1 of a screen alone; 1 where it
+    """Return one-sided p values (worse, better) of each comparison on stage 1 of a screen alone; 1 where it
     shows nothing because there is no value, or its cell was left behind."""
     first, end = rules.screen.blocks, stage_1_end(units, rules)
     signs = []
@@ -171,8 +171,8 @@ def _screened(
 
 
 def _at_once(units: Sequence[Units], rules: Rules, end: int) -> list[Job]:
-    """The budget ended in stage 1, so no fresh blocks will come: one look at the blocks so far, Holm over the whole
-    family."""
+    """Return the budget ended in stage 1, so no fresh blocks will come: one look at the blocks so far, Holm over the
+    whole family."""
     alpha = rules.alpha / (2 * max(rules.comparisons, len(units)))
     parts = [unit.part(0, unit.until(end)) for unit in units]
     return [
@@ -182,7 +182,7 @@ def _at_once(units: Sequence[Units], rules: Rules, end: int) -> list[Job]:
 
 
 def _directions(units: Sequence[Units], rules: Rules) -> Iterator[tuple[bool, bool]]:
-    """Whether stage 1 keeps each comparison as perhaps worse, and as perhaps better."""
+    """Yield whether stage 1 keeps each comparison as perhaps worse, and as perhaps better."""
     for unit, sign in zip(units, signs_of(units, rules), strict=True):
         worse, better = (p < rules.screen.keep for p in sign)
         both = unit.cell in rules.screen.always and not worse and not better
@@ -190,7 +190,7 @@ def _directions(units: Sequence[Units], rules: Rules) -> Iterator[tuple[bool, bo
 
 
 def _carries(p_family: float, job: Job, trace: Trace, rules: Rules) -> bool:
-    """Whether Holm's later, less strict steps give an exhausted comparison the word that it has alone."""
+    """Return whether Holm's later, less strict steps give an exhausted comparison the word that it has alone."""
     open_ = not trace.settled and trace.exhausted
     return (
         open_
@@ -327,7 +327,7 @@ def _step(job: Job, trace: Trace, word: Word) -> Step:
 
 
 def _turn(job: Job, trace: Trace, outcome: Outcome) -> float:
-    """Which comparisons get the next blocks: the lowest first; infinite for those that need none."""
+    """Return which comparisons get the next blocks: the lowest first; infinite for those that need none."""
     if outcome.step != "continue":
         return math.inf
     if job.standing == "dropped":
@@ -356,7 +356,7 @@ def _by_promise(
 def _sequential(
     jobs: Sequence[Job], traces: Sequence[Trace]
 ) -> list[tuple[float, float]]:
-    """One-sided sequential p values (worse, better) of each comparison."""
+    """Return one-sided sequential p values (worse, better) of each comparison."""
     p_values = [(1.0, 1.0)] * len(jobs)
     groups: dict[Schedule, list[int]] = {}
     for row, trace in enumerate(traces):

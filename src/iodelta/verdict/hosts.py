@@ -36,8 +36,8 @@ Test = Callable[[float], tuple[float, float]]
 def seen_over_hosts(
     tested: Tested, hosts: Sequence[str], *, margin: float, level: float, parts: int
 ) -> Seen:
-    """The p values of one look over several hosts, each metric and estimand corrected for by Bonferroni; the shape is
-    that of ``looks.seen_at``. All are 1 while fewer than two hosts have enough blocks.
+    """Return the p values of one look over several hosts, each metric and estimand corrected for by Bonferroni; the
+    shape is that of ``looks.seen_at``. All are 1 while fewer than two hosts have enough blocks.
 
     ``hosts`` has one entry per block, ``margin`` is a log-ratio, ``level`` the largest level that a p value is held
     against.
@@ -62,7 +62,7 @@ def seen_over_hosts(
 
 
 def _tests(tested: Tested, row: int, places: Places, level: float) -> tuple[Test, Test]:
-    """The tests of one metric's typical and total change."""
+    """Return the tests of one metric's typical and total change."""
     assert tested.totals is not None
     replays = Replays(tested.signs, tested.exact, worth=level)
     d, arms = tested.d[row], Arms(*(column[[row]] for column in tested.totals.columns))
@@ -95,15 +95,15 @@ def p_over_hosts(
 
 
 def typical_over(d: Floats, hosts: Sequence[str]) -> Mean | None:
-    """The mean of the hosts' typical changes (log-ratio); None while fewer than two hosts have enough blocks. ``d``
-    and ``hosts`` have one entry per block."""
+    """Return the mean of the hosts' typical changes (log-ratio); None while fewer than two hosts have enough blocks.
+    ``d`` and ``hosts`` have one entry per block."""
     places = places_of(hosts[: len(d)])
     return typical_mean(d[None, :], places) if places else None
 
 
 def total_over(arms: Arms, hosts: Sequence[str]) -> Mean | None:
-    """The mean of the hosts' total changes (log-ratio); None while fewer than two hosts have enough blocks. ``hosts``
-    has one entry per block of ``arms``."""
+    """Return the mean of the hosts' total changes (log-ratio); None while fewer than two hosts have enough blocks.
+    ``hosts`` has one entry per block of ``arms``."""
     places = places_of(hosts[: arms.old.shape[1]])
     return total_mean(arms, places) if places else None
 

@@ -63,8 +63,8 @@ ONE_SIDED = 0.01
 
 
 def judge(series: Series, rules: Rules, look: Look | None = None) -> Verdict:
-    """The verdict of one series, without regard to others: at ``look`` when given, as if that were the only one, else
-    at the one its looks so far lead to (the deciding one, or the latest)."""
+    """Return the verdict of one series, without regard to others: at ``look`` when given, as if that were the only
+    one, else at the one its looks so far lead to (the deciding one, or the latest)."""
     unit = units_of(series, rules)
     plan = plan_of(rules, ())
     if look is not None:
@@ -113,8 +113,8 @@ def judge_all(
     boots: Mapping[int, str] | None = None,
     hosts: Mapping[int, str] | None = None,
 ) -> Judgement:
-    """The judgement of an experiment from its trials and rules alone: every look is replayed, so a folder judged again
-    gives the same words, whether during the run, after it or elsewhere.
+    """Return the judgement of an experiment from its trials and rules alone: every look is replayed, so a folder
+    judged again gives the same words, whether during the run, after it or elsewhere.
 
     ``variants`` are those compared with ``baseline`` (default: all others seen; naming them makes a missing one a
     finding). ``ended`` are the numbers of the trials after which a run stopped for lack of budget (not because of
@@ -127,8 +127,8 @@ def judge_all(
 
 
 def next_step(verdicts: Iterable[Verdict]) -> Step:
-    """What to do with a cell, from all its primary verdicts: ``continue`` while one of them is open, ``decided`` when
-    all are decided, ``exhausted`` when what is open can be settled by no further planned block; ``waiting`` in stage 2
+    """Return what to do with a cell, from all its primary verdicts: ``continue`` while one of them is open,
+    ``decided`` when all are decided, ``exhausted`` when what is open can be settled by no further planned block; ``waiting`` in stage 2
     of a screen while other cells make better use of the budget (a later judgement may turn it into ``continue``)."""
     steps = {verdict.step for verdict in verdicts}
     for step in ("continue", "waiting"):
@@ -183,7 +183,7 @@ def _all_series(
 
 
 def _done(trials: Sequence[Trial], rules: Rules) -> list[Metric]:
-    """The metrics of what the trials of a cell do."""
+    """Return the metrics of what the trials of a cell do."""
     directions = chain.from_iterable(trial.directions for trial in trials)
     kinds: set[str] = {direction.kind for direction in directions}
     if any(trial.sync is not None for trial in trials):
@@ -196,7 +196,7 @@ def _done(trials: Sequence[Trial], rules: Rules) -> list[Metric]:
 
 
 def _trials_at(series: Sequence[Series]) -> dict[str, NDArray[np.float64]]:
-    """The numbers of every variant's trials in all cells, ascending."""
+    """Return the numbers of every variant's trials in all cells, ascending."""
     by_variant: dict[str, set[int]] = {}
     for pairs in series:
         by_variant.setdefault(pairs.variant, set()).update(pairs.variant_at)
@@ -216,7 +216,7 @@ def _late(rules: Rules) -> Rules:
 
 
 def _over_cells(units: Sequence[Units]) -> list[list[Units]]:
-    """The cells of each variant and metric, as far as they can be judged on one machine."""
+    """Return the cells of each variant and metric, as far as they can be judged on one machine."""
     groups: dict[tuple[str, str], list[Units]] = {}
     for unit in units:
         if unit.refusal is None and not unit.hosts and len(unit.d):
@@ -227,7 +227,7 @@ def _over_cells(units: Sequence[Units]) -> list[list[Units]]:
 def _overall(
     units: Sequence[Units], rules: Rules, ended: Sequence[int]
 ) -> list[Verdict]:
-    """One verdict per variant and metric on the mean over cells, from the blocks that all cells have in common."""
+    """Return one verdict per variant and metric on the mean over cells, from the blocks that all cells have in common."""
     screening = rules.family == "screen" and math.isinf(stage_1_end(units, rules))
     jobs = []
     for members in _over_cells(units):
@@ -246,7 +246,7 @@ def _overall(
 
 
 def _mean_unit(members: Sequence[Units], ended: Sequence[int], rules: Rules) -> Units:
-    """The equal-weight mean of the cells' log-ratios in each common block, in run order."""
+    """Return the equal-weight mean of the cells' log-ratios in each common block, in run order."""
     shared = set.intersection(*(set(member.numbers) for member in members))
     common = [number for number in members[0].numbers if number in shared]
     rows = [_rows_of(member, common) for member in members]
@@ -279,7 +279,7 @@ def _mean_unit(members: Sequence[Units], ended: Sequence[int], rules: Rules) -> 
 
 
 def _rows_of(member: Units, numbers: Sequence[int]) -> list[int]:
-    """The rows of a cell's units that hold the blocks of these numbers."""
+    """Return the rows of a cell's units that hold the blocks of these numbers."""
     places = {number: row for row, number in enumerate(member.numbers)}
     return [places[number] for number in numbers]
 

@@ -43,23 +43,23 @@ class Tested:
 
     @cached_property
     def exact(self) -> bool:
-        """Whether every pattern of the draws is replayed."""
+        """Return whether every pattern of the draws is replayed."""
         return len(set(self.coins)) <= EXACT_COINS
 
     @cached_property
     def signs(self) -> Floats:
-        """The patterns replayed."""
+        """Return the patterns replayed."""
         return patterns(self.coins, self.seed)
 
     def replay(self, row: int) -> Replay:
-        """The total of one metric under every pattern."""
+        """Return the total of one metric under every pattern."""
         assert self.totals is not None
         if row not in self.replays:
             self.replays[row] = Replay(self.totals, row, self.signs)
         return self.replays[row]
 
     def width(self) -> Floats:
-        """The resolution per metric; zeros where it is exact."""
+        """Return the resolution per metric; zeros where it is exact."""
         return np.zeros(len(self.d)) if self.resolution is None else self.resolution
 
 
@@ -81,7 +81,7 @@ class Seen:
     """Whether the replays are all there are."""
 
     def critical_at(self, level: float) -> float:
-        """The one-sided level of a single test that the corrected ``level`` comes to."""
+        """Return the one-sided level of a single test that the corrected ``level`` comes to."""
         if self.smallest is None:
             return level / (self.statistics * self.parts)
         return critical(
@@ -95,8 +95,8 @@ class Seen:
 def seen_at(
     tested: Tested, *, margin: float, level: float, parts: int, latest: bool
 ) -> Seen:
-    """The p values of one look. ``level`` is the largest that a p value will be held against, ``parts`` a factor for
-    statistics of the same cell and variant that cannot be replayed with these. The ``latest`` look is always replayed:
+    """Return the p values of one look. ``level`` is the largest that a p value will be held against, ``parts`` a
+    factor for statistics of the same cell and variant that cannot be replayed with these. The ``latest`` look is always replayed:
     its intervals and what is projected from it need the level of a single test."""
     typical = _typical(tested)
     total = _total(tested)
@@ -130,7 +130,9 @@ def _typical(tested: Tested) -> tuple[Floats, Floats]:
 
 
 def _rank_tails(tested: Tested, mu: Floats) -> tuple[Floats, Floats]:
-    """The p values of "above mu" and "below mu", from ranks where blocks were drawn one by one, else from replays."""
+    """Return the p values of "above mu" and "below mu", from ranks where blocks were drawn one by one, else from
+    replays.
+    """
     if tested.independent:
         return tails_rows(tested.d - mu[:, None], 0.0)
     ranked = signed_ranks(tested.d - mu[:, None])
@@ -155,7 +157,7 @@ def signed_ranks(d: Floats) -> Floats:
 
 
 def _typical_within(tested: Tested, margin: float) -> Floats:
-    """The larger p value of "above -margin" and "below margin", the resolution taken off the margin."""
+    """Return the larger p value of "above -margin" and "below margin", the resolution taken off the margin."""
     room = margin - tested.width()
     inside = np.maximum(_rank_tails(tested, -room)[0], _rank_tails(tested, room)[1])
     return np.where(room > 0, inside, 1.0)
@@ -185,7 +187,9 @@ def _total(tested: Tested) -> tuple[Floats, Floats] | None:
 
 
 def _total_within(tested: Tested, margin: float, level: float) -> Floats:
-    """The larger p value of a total "above -margin" and "below margin"; replayed only where it can settle something."""
+    """Return the larger p value of a total "above -margin" and "below margin"; replayed only where it can settle
+    something.
+    """
     assert tested.totals is not None
     room = margin - tested.width()
     quick = np.maximum(

@@ -50,16 +50,16 @@ class Machine:
         return _carry(self.unit, self.blocks)
 
     def onto(self, arm: int) -> Carry | None:
-        """The carry-over of a memory of one trial if only trials of the baseline (0) or of the variant (1) suffer (or
-        gain) from a trial of the variant before them."""
+        """Return the carry-over of a memory of one trial if only trials of the baseline (0) or of the variant (1)
+        suffer (or gain) from a trial of the variant before them."""
         if arm not in self._onto:
             self._onto[arm] = _carry(self.unit, self.blocks, onto=arm)
         return self._onto[arm]
 
     @cached_property
     def alone(self) -> tuple[float, float] | None:
-        """The typical change of the variant's trials that followed one of its own, and its error by the spread of all
-        blocks around their kind; None where there is none. They are first in their blocks: what the second place does
+        """Return the typical change of the variant's trials that followed one of its own, and its error by the spread
+        of all blocks around their kind; None where there is none. They are first in their blocks: what the second place does
         is taken out by the trials that followed the baseline's in either place."""
         d = self.unit.d[: self.blocks] - self.added
         own = self.unit.exposed[0, 1, : self.blocks] > HALF
@@ -109,7 +109,7 @@ class Machine:
 
 
 def machine_of(unit: Units, blocks: int) -> Machine:
-    """What the machine added to the first ``blocks`` log-ratios."""
+    """Return what the machine added to the first ``blocks`` log-ratios."""
     alone = Machine(np.zeros(blocks), two_speeds=False, unit=unit, blocks=blocks)
     logs = _worse(unit, blocks, stall=math.inf)  # one of two speeds may be far slower
     if logs is None:
@@ -128,8 +128,8 @@ def machine_of(unit: Units, blocks: int) -> Machine:
 
 
 def _carry(unit: Units, blocks: int, *, onto: int | None = None) -> Carry | None:
-    """The carry-over; over hosts from what differs inside each, since a host's own change is no carry-over. None where
-    the orders do not tell: the counted trials of superblocks all follow their own arm's."""
+    """Return the carry-over; over hosts from what differs inside each, since a host's own change is no carry-over.
+    None where the orders do not tell: the counted trials of superblocks all follow their own arm's."""
     if unit.exposed.shape[-1] < blocks or unit.unit != "blocks" or len(unit.direct):
         return None
     exposed = unit.exposed[..., :blocks]
@@ -194,7 +194,7 @@ def _worse(unit: Units, blocks: int, stall: float) -> Floats | None:
 def _levels(
     unit: Units, blocks: int, exposure: Floats, order: NDArray[np.intp]
 ) -> Levels | None:
-    """The mean logarithms of the blocks, each host's by themselves; None where a value has none."""
+    """Return the mean logarithms of the blocks, each host's by themselves; None where a value has none."""
     logs = _worse(unit, blocks, stall=DEEP)
     if logs is None:
         return None

@@ -74,13 +74,13 @@ class Metric(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """The direction it belongs to, or ``sync``: the name up to the first dot."""
+        """Return the direction it belongs to, or ``sync``: the name up to the first dot."""
         return self.name.partition(".")[0]
 
 
 def metric(name: str) -> Metric:
-    """The metric called ``name``: ``KIND.iops``, ``.bandwidth``, ``.jitter``, or ``.lat``, ``.clat`` or ``.slat``
-    followed by ``.mean`` or ``.pNN[.N]``; KIND is read, write or trim. Or ``sync.lat.mean``, ``sync.lat.pNN[.N]``:
+    """Return the metric called ``name``: ``KIND.iops``, ``.bandwidth``, ``.jitter``, or ``.lat``, ``.clat`` or
+    ``.slat`` followed by ``.mean`` or ``.pNN[.N]``; KIND is read, write or trim. Or ``sync.lat.mean``, ``sync.lat.pNN[.N]``:
     the latency of fsync and its like. Or ``cpu.system`` (kernel ns per I/O) and ``cpu.switches`` (context switches per
     I/O): a longer path shows there before it shows in IOPS. Raises RequestError for any other name."""
     if name in PER_IO:
@@ -106,7 +106,7 @@ def metric(name: str) -> Metric:
 def metrics_for(
     source: Iterable[Kind | Trial], *, block_size: int = 4096, syncs: bool = False
 ) -> tuple[Metric, ...]:
-    """The default primary metrics of the directions in ``source`` (direction names, or trials that did them):
+    """Return the default primary metrics of the directions in ``source`` (direction names, or trials that did them):
     IOPS (bandwidth from 64 KiB blocks on), mean total latency and p99 total latency of each, in first-seen order;
     then mean and p99 latency of ``syncs``, where the load or a trial in ``source`` has them.
 
@@ -132,7 +132,8 @@ def metrics_for(
 
 
 def value_of(trial: Trial, wanted: Metric) -> Reading:
-    """The value of ``wanted`` in ``trial``, in its unit; nan when it was not measured, or was refused with a Finding.
+    """Return the value of ``wanted`` in ``trial``, in its unit; nan when it was not measured, or was refused with a
+    Finding.
 
     Refused: a percentile with fewer than 100 samples beyond it (the sum over blocks may still support it), and a
     jitter from fewer than 3 seconds or with a second that did no I/O (its logarithm has no value).
@@ -142,7 +143,8 @@ def value_of(trial: Trial, wanted: Metric) -> Reading:
 
 
 def thin_tail(name: str, trials: Sequence[Trial]) -> Finding | None:
-    """Why the percentile ``name`` cannot be read from these trials one by one; None when it can, or for another metric.
+    """Return why the percentile ``name`` cannot be read from these trials one by one; None when it can, or for another
+    metric.
 
     Judged by the median I/O count of all trials together. Refusing single trials would leave out the slow ones, which
     did fewer I/Os, and so bias what is left.
@@ -192,7 +194,7 @@ def reader(wanted: Metric) -> Callable[[Trial], Reading]:
 
 
 def _direction_reader(kind: str, what: str) -> Callable[[Trial], Reading]:
-    """The reader of a rate or a latency of one direction."""
+    """Return the reader of a rate or a latency of one direction."""
     family, _, point = what.partition(".")
     percent = percent_of(point)
 
@@ -219,7 +221,7 @@ def _direction_reader(kind: str, what: str) -> Callable[[Trial], Reading]:
 
 
 def weight_of(trial: Trial, wanted: Metric) -> float:
-    """The weight of ``trial`` in a total of ``wanted``: its I/Os for a latency or a cost per I/O, 1 for a rate."""
+    """Return the weight of ``trial`` in a total of ``wanted``: its I/Os for a latency or a cost per I/O, 1 for a rate."""
     kind, _, what = wanted.name.partition(".")
     if wanted.name in PER_IO:
         return float(sum(direction.ios for direction in trial.directions))
@@ -305,7 +307,7 @@ class Measured(Protocol):
 
 
 def latency_of(measured: Measured, kind: str, family: str) -> Latency | None:
-    """One latency (lat, clat or slat) of a direction; of ``sync`` there is lat alone. None when not measured."""
+    """Return one latency (lat, clat or slat) of a direction; of ``sync`` there is lat alone. None when not measured."""
     if kind == SYNC:
         return measured.sync if family == "lat" else None
     for direction in measured.directions:

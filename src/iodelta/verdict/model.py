@@ -38,7 +38,7 @@ class Change(msgspec.Struct, frozen=True):
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether the interval does."""
+        """Return whether the interval does."""
         return (self.low is not None and self.low > 0.0) or (
             self.high is not None and self.high < 0.0
         )
@@ -219,7 +219,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def is_withheld(self) -> bool:
-        """Whether carry-over took a word back."""
+        """Return whether carry-over took a word back."""
         return self.word == "inconclusive" and " is withheld: " in self.phrase
 
     @property
@@ -229,7 +229,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def estimand(self) -> str:
-        """What ``change`` is: ``typical``, ``total`` or ``deployed``."""
+        """Return what ``change`` is: ``typical``, ``total`` or ``deployed``."""
         return "deployed" if self.change == self.deployed is not None else self.basis
 
 
@@ -258,5 +258,5 @@ class Judgement(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
 
     def of(self, cell: str) -> tuple[Verdict, ...]:
-        """The verdicts of one cell."""
+        """Return the verdicts of one cell."""
         return tuple(verdict for verdict in self.verdicts if verdict.cell == cell)

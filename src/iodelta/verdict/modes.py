@@ -50,7 +50,7 @@ def mode_change(
     cell: str,
     level: float = 0.95,
 ) -> ModeChange:
-    """The speeds of ``cell`` under both variants, from the per-second logs of blocks that hold both."""
+    """Return the speeds of ``cell`` under both variants, from the per-second logs of blocks that hold both."""
     every = blocks_of(trial for trial in trials if trial.cell == cell).values()
     blocks = [
         (block[baseline], block[variant])

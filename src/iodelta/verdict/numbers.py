@@ -67,7 +67,7 @@ class Numbers:
 def numbers_of(
     unit: Units, trace: Trace, outcome: Outcome, rules: Rules
 ) -> Numbers | None:
-    """The estimates of one comparison; None where there is no value."""
+    """Return the estimates of one comparison; None where there is no value."""
     used = len(unit.d)
     if not used or (
         unit.refusal is not None and unit.refusal.rule != "verdict.few-boots"
@@ -126,8 +126,8 @@ def numbers_of(
 
 
 def _over_looks(whole: Estimate, looks: list[Estimate]) -> Estimate:
-    """The estimate of all blocks in the intersection of the intervals of looks; in that of the first, which gave the
-    word, where they contradict each other. An estimate outside becomes an end of it."""
+    """Return the estimate of all blocks in the intersection of the intervals of looks; in that of the first, which
+    gave the word, where they contradict each other. An estimate outside becomes an end of it."""
     low = max(look.low for look in looks)
     high = min(look.high for look in looks)
     if low > high:
@@ -144,8 +144,8 @@ def _over_looks(whole: Estimate, looks: list[Estimate]) -> Estimate:
 def _corrected(
     unit: Units, trace: Trace, outcome: Outcome, rules: Rules
 ) -> float | None:
-    """The typical change corrected for the looks before; None where there was no look, over hosts, and where the noise
-    is not known."""
+    """Return the typical change corrected for the looks before; None where there was no look, over hosts, and where
+    the noise is not known."""
     at = outcome.at
     if at < 0 or unit.hosts or trace.claim.alpha <= 0.0:
         return None
@@ -168,7 +168,7 @@ def _corrected(
 
 
 def _direct(unit: Units, used: int, level: float) -> Estimate | None:
-    """The direct change. A lasting debt biases it, too, so the interval covers every memory."""
+    """Return the direct change. A lasting debt biases it, too, so the interval covers every memory."""
     if not len(unit.direct) or not unit.ahead.shape[1]:
         return None
     both = np.isfinite(unit.direct[:used]) & np.isfinite(unit.ahead[:, :used]).all(
@@ -221,7 +221,7 @@ def _slight(rules: Rules) -> float:
 
 
 def _together(estimates: list[Estimate]) -> Estimate | None:
-    """The first estimate, with an interval that covers those of all."""
+    """Return the first estimate, with an interval that covers those of all."""
     if not estimates:
         return None
     low, high = (
@@ -232,7 +232,7 @@ def _together(estimates: list[Estimate]) -> Estimate | None:
 
 
 def flagged_blocks(unit: Units, used: int) -> NDArray[np.bool_]:
-    """Which blocks hold a trial that was flagged as disturbed."""
+    """Return which blocks hold a trial that was flagged as disturbed."""
     pairs = zip(unit.baseline_flags[:used], unit.variant_flags[:used], strict=True)
     return np.array([bool(old or new) for old, new in pairs], dtype=bool)
 
@@ -264,8 +264,8 @@ def spread_of(d: Floats) -> float:
 
 
 def _tail(trace: Trace, outcome: Outcome, rules: Rules, look: int) -> float:
-    """The one-sided level of the intervals of a look: that of the single test behind the word, so that interval and
-    word agree."""
+    """Return the one-sided level of the intervals of a look: that of the single test behind the word, so that interval
+    and word agree."""
     plan, at = trace.claim.plan, outcome.at
     level = nominal_tails(plan, rules.alpha / 2)[look]
     if (
@@ -335,7 +335,7 @@ def _unflagged(unit: Units, d: Floats, level: float) -> Estimate | None:
 def _of_some(
     unit: Units, values: Floats, chosen: NDArray[np.bool_], level: float
 ) -> Estimate | None:
-    """The typical change of some blocks; None of no block."""
+    """Return the typical change of some blocks; None of no block."""
     if not chosen.any():
         return None
     estimate = hodges_lehmann(values[chosen], level)
@@ -350,7 +350,7 @@ def _of_some(
 
 
 def _p(unit: Units, trace: Trace, at: int, d: Floats, rules: Rules) -> float:
-    """The p value of the tests that decide; before the first look, of the typical change alone."""
+    """Return the p value of the tests that decide; before the first look, of the typical change alone."""
     if 0 <= at < len(trace.above):
         return min(1.0, 2.0 * min(trace.above[at], trace.below[at]))
     if unit.hosts:

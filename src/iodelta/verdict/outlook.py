@@ -45,7 +45,7 @@ class Outlook(NamedTuple):
 def outlook_of(
     job: Job, trace: Trace, outcome: Outcome, numbers: Numbers, rules: Rules
 ) -> Outlook:
-    """How many blocks an answer will probably take, by replaying the looks to come."""
+    """Return how many blocks an answer will probably take, by replaying the looks to come."""
     mean = typical_over(numbers.d, job.unit.hosts) if job.unit.hosts else None
     if job.unit.hosts and (mean is None or mean.error[0] > mean.within[0]):
         return Outlook()  # more hosts would settle it, not more blocks
@@ -73,7 +73,7 @@ def _projected(
     mean: Mean | None,
     rules: Rules,
 ) -> Projection | None:
-    """The replayed looks to come."""
+    """Return the replayed looks to come."""
     plan, used = job.claim.plan, len(numbers.d)
     later = [look for look, blocks in enumerate(plan.blocks) if blocks > used]
     single = trace.critical.get(outcome.at, 0.0) / max(
@@ -118,7 +118,7 @@ def _projected(
 
 
 def _calm(unit: Units, numbers: Numbers, used: int) -> NDArray[np.bool_] | None:
-    """The blocks without a stall, where some had one: they give the noise of the blocks to come."""
+    """Return the blocks without a stall, where some had one: they give the noise of the blocks to come."""
     if unit.hosts:
         return None
     calm = calm_blocks(unit, used)
@@ -126,7 +126,7 @@ def _calm(unit: Units, numbers: Numbers, used: int) -> NDArray[np.bool_] | None:
 
 
 def _reachable(job: Job, numbers: Numbers, used: int, rules: Rules) -> float | None:
-    """The margin that the planned blocks can settle; None where it is not known, or is the one asked for."""
+    """Return the margin that the planned blocks can settle; None where it is not known, or is the one asked for."""
     half = (numbers.typical.high - numbers.typical.low) / 2
     if not math.isfinite(half):
         return None
@@ -137,8 +137,8 @@ def _reachable(job: Job, numbers: Numbers, used: int, rules: Rules) -> float | N
 
 
 def _doubt(numbers: Numbers, rules: Rules) -> Doubt | None:
-    """The carry-over that a change is held against in plain blocks: under the memory that leaves most open; for an
-    improvement also what the baseline's trials alone may suffer."""
+    """Return the carry-over that a change is held against in plain blocks: under the memory that leaves most open; for
+    an improvement also what the baseline's trials alone may suffer."""
     carry = numbers.carry
     if carry is None or rules.carry != "tested":
         return None

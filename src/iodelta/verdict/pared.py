@@ -17,7 +17,7 @@ NOWHERE = Place("")
 
 
 def pared(trial: Trial, wanted: Sequence[Metric]) -> Trial:
-    """The trial with what the values of these metrics, their resolutions and their weights rest on, and no more.
+    """Return the trial with what the values of these metrics, their resolutions and their weights rest on, and no more.
 
     Counters, the series of other metrics than jitter, latencies and percentiles that no metric reads are left out, and
     histograms keep the bins of the percentiles only. A trial of one direction and three metrics takes 2 KiB in place of
@@ -53,12 +53,12 @@ def _direction(direction: Direction, wanted: Sequence[Metric]) -> Direction:
 
 
 def _has(wanted: Iterable[Metric], kind: str, family: str) -> bool:
-    """Whether a metric reads this family of numbers of this kind: ``read.lat.p99`` reads ``lat`` of ``read``."""
+    """Return whether a metric reads this family of numbers of this kind: ``read.lat.p99`` reads ``lat`` of ``read``."""
     return any(metric.name.split(".")[:2] == [kind, family] for metric in wanted)
 
 
 def _percents(wanted: Iterable[Metric], kind: str, family: str) -> list[float]:
-    """The percentiles of one latency that metrics read."""
+    """Return the percentiles of one latency that metrics read."""
     head = f"{kind}.{family}."
     points = (
         percent_of(metric.name.removeprefix(head))
@@ -69,7 +69,7 @@ def _percents(wanted: Iterable[Metric], kind: str, family: str) -> list[float]:
 
 
 def _is_near(percent: float, percents: Iterable[float]) -> bool:
-    """Whether it is one of them, as ``Latency.quantile`` compares them."""
+    """Return whether it is one of them, as ``Latency.quantile`` compares them."""
     return any(abs(percent - wanted) < 1e-9 for wanted in percents)
 
 

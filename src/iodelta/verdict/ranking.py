@@ -74,7 +74,9 @@ class CellRanking(msgspec.Struct, frozen=True):
 
 
 def sequential_level(rules: Rules) -> float:
-    """The level at which intervals hold at whichever look an experiment ended: 1 - the smallest alpha of its looks."""
+    """Return the level at which intervals hold at whichever look an experiment ended: 1 - the smallest alpha of its
+    looks.
+    """
     return 1.0 - 2.0 * min(
         nominal_tails(schedule(rules.looks, reserve=rules.reserve), rules.alpha / 2)
     )
@@ -93,7 +95,7 @@ def _no_blocks(place: str) -> Finding:
 def rank(
     series: Sequence[Series], rules: Rules, *, level: float | None = None
 ) -> CellRanking:
-    """The ranking of one cell by one metric, from its series: every variant against the same baseline.
+    """Return the ranking of one cell by one metric, from its series: every variant against the same baseline.
 
     Only blocks (or boots) complete for all ranked variants count; a variant that cannot be judged is left out with
     its finding. ``level`` is that of all pairs together; by default one that holds at whichever look the run ended.
@@ -164,7 +166,7 @@ def _rank(
 
 
 def _as_change(worse: Estimate, metric: Metric) -> Change:
-    """A log-ratio that is positive when worse, as relative change of the metric itself."""
+    """Return a log-ratio that is positive when worse, as relative change of the metric itself."""
     if metric.better == "higher":
         worse = Estimate(-worse.value, -worse.high, -worse.low, worse.level, worse.n)
     low, high = (

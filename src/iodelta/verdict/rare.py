@@ -38,8 +38,8 @@ def with_stalls(
 
 
 def stalls_fit(unit: Units, d: Floats, blocks: int, tail: float, margin: float) -> bool:
-    """Whether the total stays inside ``margin`` with the stalls that are not excluded. ``d`` are the log-ratios judged
-    and ``tail`` the one-sided level of the look."""
+    """Return whether the total stays inside ``margin`` with the stalls that are not excluded. ``d`` are the log-ratios
+    judged and ``tail`` the one-sided level of the look."""
     low, high = _reach(unit, d, blocks, tail)
     room = margin - unit.resolution
     return _unseen(unit, blocks) == 0.0 or (-room <= low and high <= room)
@@ -48,7 +48,7 @@ def stalls_fit(unit: Units, d: Floats, blocks: int, tail: float, margin: float) 
 def stalls_undo(
     unit: Units, d: Floats, blocks: int, tail: float, *, worse: bool
 ) -> bool:
-    """Whether the stalls that are not excluded could take a change of the total back: those of the arm that it
+    """Return whether the stalls that are not excluded could take a change of the total back: those of the arm that it
     favours. ``d`` and ``tail`` as in ``stalls_fit``."""
     more = _unseen(unit, blocks)
     low, high = _reach(unit, d, blocks, tail)
@@ -67,8 +67,8 @@ def calm_blocks(unit: Units, blocks: int) -> NDArray[np.bool_]:
 
 
 def taken_by_stalls(unit: Units, blocks: int, later: int, tail: float) -> float:
-    """How much of a margin the stalls of the first ``blocks`` blocks take from an equivalence at ``later`` blocks, if
-    none comes after them: what they do to the total, with its error at the one-sided level ``tail`` or with the stalls
+    """Return how much of a margin the stalls of the first ``blocks`` blocks take from an equivalence at ``later``
+    blocks, if none comes after them: what they do to the total, with its error at the one-sided level ``tail`` or with the stalls
     that are not excluded then. All other trials count as their arm's mean: what they add is the noise's."""
     arms = _later(unit, blocks, later)
     if arms is None:
@@ -90,8 +90,8 @@ def asked_by_stalls(unit: Units, blocks: int, later: int) -> float:
 
 
 def _later(unit: Units, blocks: int, later: int) -> Arms | None:
-    """The arms at ``later`` blocks if no further trial stalls, all that did not at their arm's mean; None where none
-    stalled, or one in every block."""
+    """Return the arms at ``later`` blocks if no further trial stalls, all that did not at their arm's mean; None where
+    none stalled, or one in every block."""
     calm = calm_blocks(unit, blocks)
     if calm.all() or not calm.any():
         return None
@@ -116,7 +116,7 @@ def _moved(unit: Units, arms: Arms, blocks: int) -> tuple[float, float]:
 
 
 def own_stalls(unit: Units, d: Floats, shown: float) -> bool:
-    """Whether the variant's own stalls make its total worse, which a carry-over that all trials share cannot do.
+    """Return whether the variant's own stalls make its total worse, which a carry-over that all trials share cannot do.
 
     The part of ``d`` that lies far from a typical log-ratio must be ``shown`` standard errors above 0 by itself, and
     the stalls must follow the arm of a trial rather than that of the trial before it, by the same odds as a change of
@@ -143,7 +143,7 @@ def own_stalls(unit: Units, d: Floats, shown: float) -> bool:
 
 
 def _reach(unit: Units, d: Floats, blocks: int, tail: float) -> tuple[float, float]:
-    """How far the total reaches with the stalls that are not excluded, without its own interval."""
+    """Return how far the total reaches with the stalls that are not excluded, without its own interval."""
     value = float(log_total(unit.arms(blocks))[0][0])
     alone = Estimate(value, value, value, 1.0 - 2.0 * tail, blocks)
     bounds = with_stalls(alone, hodges_lehmann(d, 1.0 - 2.0 * tail), unit, blocks)
@@ -151,7 +151,9 @@ def _reach(unit: Units, d: Floats, blocks: int, tail: float) -> tuple[float, flo
 
 
 def _unseen(unit: Units, blocks: int) -> float:
-    """The log-ratio that stalls not excluded could add to the total: positive where the variant stalled more often."""
+    """Return the log-ratio that stalls not excluded could add to the total: positive where the variant stalled more
+    often.
+    """
     return _more(unit, unit.arms(blocks), blocks)
 
 

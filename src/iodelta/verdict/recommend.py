@@ -67,7 +67,7 @@ def recommend(
     level: float | None = None,
     planned: int = 0,
 ) -> Recommendation:
-    """The variant with the smallest largest regret (minimax regret, Savage 1951) over ``cells``.
+    """Return the variant with the smallest largest regret (minimax regret, Savage 1951) over ``cells``.
 
     Each entry holds the series of one cell and metric, every variant against the same baseline. ``weights`` per cell
     (default 1) scale a cell's losses in the choice, not in the sentence. Any finding in ``forbidden``, an order trend
@@ -163,7 +163,7 @@ def _tally(
 
 
 def _where(usable: Sequence[tuple[CellRanking, CellRanking]], planned: int) -> str:
-    """What the sentence is about; ``measured`` where more cells were planned than can be ranked."""
+    """Return what the sentence is about; ``measured`` where more cells were planned than can be ranked."""
     several = len({ranking.metric.name for ranking, _ in usable}) > 1
     some = "measured " if len({ranking.cell for ranking, _ in usable}) < planned else ""
     if len(usable) > 1:
@@ -177,7 +177,7 @@ def _choose(
     forbidden: Sequence[Finding],
     margin: float,
 ) -> tuple[tuple[str, ...], str]:
-    """The variants to choose, and the sentence; ``where`` is ``any of 12 cells``."""
+    """Return the variants to choose, and the sentence; ``where`` is ``any of 12 cells``."""
     if forbidden:
         return _none(f"{forbidden[0].explanation}.")
     if not tallies:
@@ -206,7 +206,7 @@ def _none(why: str) -> tuple[tuple[str, ...], str]:
 
 
 def _no_winner(ordered: Sequence[_Tally], where: str) -> str:
-    """Why none can be recommended, by the bounds of their losses; empty where one can."""
+    """Return why none can be recommended, by the bounds of their losses; empty where one can."""
     if not any(tally.losses for tally in ordered):
         cost = max(tally.bound for tally in ordered)
         names = (
@@ -229,7 +229,7 @@ def _no_winner(ordered: Sequence[_Tally], where: str) -> str:
 
 
 def _winners(ordered: Sequence[_Tally], margin: float) -> tuple[_Tally, list[_Tally]]:
-    """The first choice, and those that are level with it."""
+    """Return the first choice, and those that are level with it."""
     # Bounds that differ by less than the margin may differ by chance, so a variant without a shown loss comes first.
     close = [
         tally for tally in ordered if tally.weighted <= ordered[0].weighted + margin
@@ -241,7 +241,7 @@ def _winners(ordered: Sequence[_Tally], margin: float) -> tuple[_Tally, list[_Ta
 
 
 def _level_with(first: _Tally, tied: Sequence[_Tally]) -> list[_Tally]:
-    """Those of ``tied`` that lose to none of them."""
+    """Return those of ``tied`` that lose to none of them."""
     variants = {tally.variant for tally in tied}
     return [
         tally
@@ -251,12 +251,12 @@ def _level_with(first: _Tally, tied: Sequence[_Tally]) -> list[_Tally]:
 
 
 def _differ(first: _Tally, other: _Tally) -> bool:
-    """Whether either was shown to lose to the other."""
+    """Return whether either was shown to lose to the other."""
     return first.variant in other.losses or other.variant in first.losses
 
 
 def _shown(tally: _Tally) -> float:
-    """The greatest weighted loss that is shown."""
+    """Return the greatest weighted loss that is shown."""
     return max(tally.losses.values(), default=0.0)
 
 
@@ -275,7 +275,7 @@ def _sentence(chosen: Sequence[_Tally], behind: Sequence[_Tally], where: str) ->
 
 
 def _loss(tally: _Tally, *, least: bool = False) -> str:
-    """What a variant loses where it does worst; ``least``: and how much of it is shown."""
+    """Return what a variant loses where it does worst; ``least``: and how much of it is shown."""
     if not tally.sure:
         most = (
             f"lose up to {_percent(tally.bound)}"
@@ -288,6 +288,6 @@ def _loss(tally: _Tally, *, least: bool = False) -> str:
 
 
 def _percent(share: float, *, down: bool = False) -> str:
-    """A share as ``3.1 %``: rounded so that "at most" and "at least" stay true."""
+    """Return a share as ``3.1 %``: rounded so that "at most" and "at least" stay true."""
     tenths = 1000.0 * share
     return f"{(math.floor(tenths) if down else math.ceil(tenths - 1e-9)) / 10:.1f} %"

@@ -61,7 +61,7 @@ class Reproduction(msgspec.Struct, frozen=True):
 
     @property
     def held(self) -> bool | None:
-        """Whether the change seen there holds here; None while that is inconclusive."""
+        """Return whether the change seen there holds here; None while that is inconclusive."""
         if self.word == "reproduced":
             return True
         return None if not self.asked or self.word in OPEN else False
@@ -77,7 +77,7 @@ class Measured(msgspec.Struct, frozen=True):
     stalled: int = 0
 
     def of(self, basis: Estimand) -> Estimate:
-        """One of both; the typical one where no total is known."""
+        """Return one of both; the typical one where no total is known."""
         return (
             self.total if basis == "total" and self.total is not None else self.typical
         )
@@ -86,7 +86,7 @@ class Measured(msgspec.Struct, frozen=True):
 def reproduced(
     there: Measured, here: Measured, margin: float, stalls: float = STALLS
 ) -> Reproduction:
-    """The word for a change measured ``there`` and measured again ``here``, by both estimands.
+    """Return the word for a change measured ``there`` and measured again ``here``, by both estimands.
 
     ``margin`` is a share (0.01 is 1 %). ``stalls``: the share of stalling trials that both sides must exclude before
     "no change there and none here" counts as reproduced. Without a total on both sides the typical change decides
@@ -142,7 +142,7 @@ def _if_enough(
 
 
 def tolerance(there: Estimate, margin: float) -> float:
-    """How far, in log-ratio, a change may be from ``there`` and still count as the same size: half of it; the
+    """Return how far, in log-ratio, a change may be from ``there`` and still count as the same size: half of it; the
     ``margin`` (a share) if ``there`` shows no change."""
     return HALF * abs(there.value) if _shown(there) else math.log1p(margin)
 
@@ -157,7 +157,7 @@ def _of_no_change(here: Estimate, delta: float) -> tuple[Word, str]:
 
 
 def reproduction(there: Estimate, here: Estimate, margin: float) -> Reproduction:
-    """The word for a change seen ``there`` and measured again ``here``: log-ratios of variant to baseline.
+    """Return the word for a change seen ``there`` and measured again ``here``: log-ratios of variant to baseline.
 
     Asked in this order, with the interval of the difference: is it within the tolerance (reproduced); does it hold
     zero (open); then what was seen there is not what is here, and the interval of this side says what is instead.
@@ -214,7 +214,7 @@ def blocks_needed(there: Estimate, margin: float) -> int | None:
 
 
 def _shown(estimate: Estimate) -> bool:
-    """Whether there is a change: zero is excluded."""
+    """Return whether there is a change: zero is excluded."""
     return estimate.low > 0.0 or estimate.high < 0.0
 
 

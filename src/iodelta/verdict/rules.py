@@ -184,7 +184,7 @@ class Rules(msgspec.Struct, frozen=True):
 
     @property
     def spendable(self) -> float:
-        """The part of alpha that planned looks may spend: alpha x (1 - reserve)."""
+        """Return the part of alpha that planned looks may spend: alpha x (1 - reserve)."""
         return self.alpha * (1.0 - self.reserve)
 
     @property
@@ -216,7 +216,7 @@ class Rules(msgspec.Struct, frozen=True):
 
     @property
     def smallest_p(self) -> float:
-        """The smallest two-sided p value that the planned blocks can reach: 2 x 2^-n."""
+        """Return the smallest two-sided p value that the planned blocks can reach: 2 x 2^-n."""
         return 2.0 * 0.5 ** (self.looks + self.extension)[-1]
 
     def reachable(self, *, equivalence: bool = True) -> Finding | None:
@@ -248,7 +248,9 @@ class Rules(msgspec.Struct, frozen=True):
         )
 
     def _can_change(self) -> bool:
-        """Whether some planned look can show a change at all: every block as clear as can be, in every metric alike."""
+        """Return whether some planned look can show a change at all: every block as clear as can be, in every metric
+        alike.
+        """
         screened = self.family == "screen"
         claims = 2.0 * (self.comparisons if self.family == "holm" else 1)
         if screened:  # each metric is kept, and corrected for, by itself
@@ -285,8 +287,8 @@ def smallest_blocks(alpha: float) -> int:
 
 
 def smallest_tail(blocks: int, metrics: int) -> float:
-    """The smallest one-sided p value that ``blocks`` blocks can reach, corrected for both estimands of ``metrics``
-    metrics that are tested together: beyond the blocks whose patterns are all replayed, correction costs something."""
+    """Return the smallest one-sided p value that ``blocks`` blocks can reach, corrected for both estimands of
+    ``metrics`` metrics that are tested together: beyond the blocks whose patterns are all replayed, correction costs something."""
     alone = 0.5**blocks
     if blocks <= EXACT_COINS:
         return alone

@@ -97,7 +97,7 @@ def series_of(
     boots: Mapping[int, str] | None = None,
     hosts: Mapping[int, str] | None = None,
 ) -> Series:
-    """The series of one cell's ``trials`` (of ``cell``, when several cells are among them).
+    """Return the series of one cell's ``trials`` (of ``cell``, when several cells are among them).
 
     A block that was repeated counts with its last attempt only. ``boots`` and ``hosts`` map trial numbers to the boot
     and the host they ran on. Blocks with a missing variant or value are left out and counted. A trial that did no I/O
@@ -122,7 +122,7 @@ def series_of(
 
 
 def blocks_of(trials: Iterable[Trial]) -> dict[int, Block]:
-    """One cell's counted trials by block, in run order, the last attempt of each block only."""
+    """Return one cell's counted trials by block, in run order, the last attempt of each block only."""
     blocks_by_number: dict[int, Block] = {}
     attempts: dict[int, int] = {}
     for trial in sorted(
@@ -140,7 +140,7 @@ def blocks_of(trials: Iterable[Trial]) -> dict[int, Block]:
 
 
 def finished_of(blocks: Mapping[int, Block]) -> tuple[int, ...]:
-    """The last trial number of each block."""
+    """Return the last trial number of each block."""
     return tuple([max(map(_last_number, block.values())) for block in blocks.values()])
 
 
@@ -211,7 +211,7 @@ def series_from(
 def pairs_of(
     blocks: Mapping[int, Block], metric: Metric, baseline: str, variant: str
 ) -> list[Pair]:
-    """The values alone of ``series_from``: of both arms in every block that has both."""
+    """Return the values alone of ``series_from``: of both arms in every block that has both."""
     trials_of_arms = [
         block.get(name, [])
         for block, name in product(blocks.values(), (baseline, variant))
@@ -228,7 +228,7 @@ def _whole_pairs(
     refused: list[Finding],
     missing: Counter[str],
 ) -> tuple[list[Kept], list[Pair]]:
-    """The blocks in which both arms have a value, and the values; ``missing`` counts what others lack."""
+    """Return the blocks in which both arms have a value, and the values; ``missing`` counts what others lack."""
     kept, values = [], []
     for number, block in blocks.items():
         old, new = block.get(arms[0], []), block.get(arms[1], [])
@@ -253,7 +253,7 @@ def _last_number(runs: Sequence[Trial]) -> int:
 
 
 def _most_conditioning(around: Surroundings) -> int:
-    """How many trials before a counted one do not count, at most."""
+    """Return how many trials before a counted one do not count, at most."""
     own = chain.from_iterable(block.values() for block in around.conditioning.values())
     return max(map(len, own), default=0)
 
@@ -302,7 +302,7 @@ def _flags(runs: Sequence[Trial]) -> tuple[str, ...]:
 
 
 def _resolution(kept: Sequence[Kept], metric: Metric) -> float:
-    """The median over blocks of what the two arms' bins or rounding may add up to."""
+    """Return the median over blocks of what the two arms' bins or rounding may add up to."""
     widths = [
         resolution_of(old[0], metric) + resolution_of(new[0], metric)
         for _, old, new in kept
@@ -360,8 +360,8 @@ def _uncounted(
 def _value(
     runs: Sequence[Trial], read: Callable[[Trial], Reading], refused: list[Finding]
 ) -> float:
-    """One variant's value in one block: the geometric mean of its runs, because changes are ratios; nan when any is
-    missing, and the worst when one has no logarithm."""
+    """Return one variant's value in one block: the geometric mean of its runs, because changes are ratios; nan when
+    any is missing, and the worst when one has no logarithm."""
     if len(runs) == 1:
         value, finding = read(runs[0])
         if finding is not None:

@@ -35,8 +35,8 @@ def units_of(
     *,
     trials_at: Floats = NO_WEIGHTS,
 ) -> Units:
-    """The units of ``series``; ``ended`` are trial numbers after which a run stopped, ``trials_at`` the numbers of all
-    trials of the variant. Never raises: units that cannot be judged carry the reason."""
+    """Return the units of ``series``; ``ended`` are trial numbers after which a run stopped, ``trials_at`` the numbers
+    of all trials of the variant. Never raises: units that cannot be judged carry the reason."""
     columns = (
         series.blocks,
         series.baseline_values,
@@ -113,8 +113,8 @@ def units_of(
 
 
 def coins_of(blocks: Sequence[int], order: str, arms: int) -> tuple[int, ...]:
-    """The draw that ordered each block: its own, or in folders made before that of its pair of mirrored blocks (two
-    variants) or of its whole Latin square and its mirror image (more)."""
+    """Return the draw that ordered each block: its own, or in folders made before that of its pair of mirrored blocks
+    (two variants) or of its whole Latin square and its mirror image (more)."""
     if order == "independent":
         return tuple(range(len(blocks)))
     size = 2 if arms <= 2 else 2 * arms
@@ -135,7 +135,7 @@ def _differences(a: Floats, b: Floats, *, higher_is_better: bool) -> Floats:
 
 
 def _usable(values: Floats, metric: Metric) -> NDArray[np.bool_]:
-    """Which values can be compared: a rate may be 0, and a latency infinite, where no I/O was done."""
+    """Return which values can be compared: a rate may be 0, and a latency infinite, where no I/O was done."""
     known = (values > LEAST_VALUE) & (values < MOST_VALUE)
     return known | ((values == 0) if metric.better == "higher" else np.isposinf(values))
 
@@ -161,8 +161,8 @@ def _exposed(series: Series, count: int) -> Floats:
 
 
 def _boots_differ(series: Series) -> bool:
-    """Whether the variants lie on different boots, so that the boot is the unit. Where boots hold both, as when a knob
-    is switched within one, the block stays the unit."""
+    """Return whether the variants lie on different boots, so that the boot is the unit. Where boots hold both, as when
+    a knob is switched within one, the block stays the unit."""
     old, new = {boot for boot, _ in series.boots}, {boot for _, boot in series.boots}
     return bool(old) and not old & new
 
@@ -188,7 +188,7 @@ def _by_boot(
     last_at: NDArray[np.intp],
     ended: list[int],
 ) -> Units:
-    """One unit per pair of boots: each boot's mean log value, boots of the two variants paired in run order."""
+    """Return one unit per pair of boots: each boot's mean log value, boots of the two variants paired in run order."""
     old_boots, old = boot_means(
         _logs(units.baseline_values), [boot for boot, _ in boots]
     )
@@ -261,7 +261,7 @@ def _refusal(
     usable: NDArray[np.bool_],
     place: str,
 ) -> tuple[Finding, bool]:
-    """Why a series has no verdict, and whether more blocks will not change that."""
+    """Return why a series has no verdict, and whether more blocks will not change that."""
     if series.refused is not None:
         return series.refused, len(series.finished) >= rules.looks[0]
     if not len(a):
@@ -270,7 +270,7 @@ def _refusal(
 
 
 def _nothing(series: Series, rules: Rules, place: str) -> tuple[Finding, bool]:
-    """No complete block: not yet, or, after as many failures as a first look takes, never."""
+    """Return no complete block: not yet, or, after as many failures as a first look takes, never."""
     why = f"no block holds a value of both {series.baseline} and {series.variant}"
     if series.incomplete:
         why += f" ({plural(series.incomplete, 'block')} without one)"

@@ -56,8 +56,8 @@ class SpreadVerdict(msgspec.Struct, frozen=True):
 
 
 def judge_spread(series: Series, rules: Rules) -> SpreadVerdict:
-    """Whether the spread of a series changed, from all its blocks at once, at ``rules.alpha``; exploratory, no part of
-    the error rate of verdicts.
+    """Return whether the spread of a series changed, from all its blocks at once, at ``rules.alpha``; exploratory, no
+    part of the error rate of verdicts.
 
     Statistic: Brown-Forsythe (1974), deviations from the median, with a p value by swapping labels (``stats.spread``).
     Too few blocks, constant values or trials without I/O are findings of the result.

@@ -19,22 +19,24 @@ class Counted:
 
     @property
     def chances(self) -> int:
-        """How often an episode as long as the longest seen could have begun."""
+        """Return how often an episode as long as the longest seen could have begun."""
         return self.trials // max(1, self.longest)
 
     @property
     def bound(self) -> float:
-        """The share of stalls that they do not exclude: of single ones where none, or only single ones, were seen."""
+        """Return the share of stalls that they do not exclude: of single ones where none, or only single ones, were
+        seen.
+        """
         return excluded(self.stalled, self.chances)
 
     def enough_for(self, share: float) -> bool:
-        """Whether they exclude stalls in ``share`` of trials."""
+        """Return whether they exclude stalls in ``share`` of trials."""
         return self.chances >= trials_needed(share, stalled=self.stalled)
 
 
 def counted(unit: Units, units: int) -> Counted:
-    """The trials of all cells together. Where some of this cell's stalled, the cell itself may be the cause: then its
-    trials alone count if they exclude less."""
+    """Return the trials of all cells together. Where some of this cell's stalled, the cell itself may be the cause:
+    then its trials alone count if they exclude less."""
     in_all, longest = unit.stalls_by(units)
     everywhere = Counted(in_all, unit.trials_by(units), longest)
     cell_stalls = unit.stalled_by(units)

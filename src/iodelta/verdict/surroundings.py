@@ -35,8 +35,8 @@ NOTHING = Surroundings()
 def surroundings_of(
     trials: Iterable[Trial], hosts: Mapping[int, str] | None = None
 ) -> dict[str, Surroundings]:
-    """The surroundings of every cell, from all trials of an experiment. ``hosts`` may name those of other trials, too:
-    a trial that does not count ran before the next one all the same."""
+    """Return the surroundings of every cell, from all trials of an experiment. ``hosts`` may name those of other
+    trials, too: a trial that does not count ran before the next one all the same."""
     ordered = sorted(trials, key=lambda trial: trial.number)
     counts = _counts(ordered, _places([trial.number for trial in ordered], hosts or {}))
     arms = len({trial.variant for trial in ordered})
@@ -96,7 +96,7 @@ def _counts(
 
 
 def _later(counts: Counts, variant: str, steps: int) -> Counts:
-    """The counts of a trial ``steps`` places after one of ``variant`` that had ``counts``."""
+    """Return the counts of a trial ``steps`` places after one of ``variant`` that had ``counts``."""
     decayed = {name: _decayed(own, steps) for name, own in counts.items()}
     last = zip(decayed.get(variant, NONE), _decayed(ONE, steps - 1), strict=True)
     decayed[variant] = tuple([before + extra for before, extra in last])

@@ -17,7 +17,9 @@ MISSING = (np.nan, np.nan)
 
 
 def direct_of(series: Series, count: int) -> Floats:
-    """The log-ratios of neighbours that followed the same arm; nan where there are none, empty outside superblocks."""
+    """Return the log-ratios of neighbours that followed the same arm; nan where there are none, empty outside
+    superblocks.
+    """
     return _ratios(series.direct[:count], series)
 
 

@@ -77,7 +77,7 @@ class Units:
 
     @property
     def all_findings(self) -> tuple[Finding, ...]:
-        """The findings, and the refusal if there is one."""
+        """Return the findings, and the refusal if there is one."""
         return self.findings if self.refusal is None else (*self.findings, self.refusal)
 
     @property
@@ -87,17 +87,17 @@ class Units:
 
     @property
     def higher_is_better(self) -> bool:
-        """Whether a larger value of the metric is the better one."""
+        """Return whether a larger value of the metric is the better one."""
         return self.metric.better == "higher"
 
     def before(self, blocks: int) -> int:
-        """How many units lie among the first ``blocks`` blocks that were run of the cell."""
+        """Return how many units lie among the first ``blocks`` blocks that were run of the cell."""
         if len(self.finished) < blocks:
             return len(self.d)
         return self.until(self.finished[blocks - 1])
 
     def until(self, trial: int) -> int:
-        """How many units were complete when trial number ``trial`` was."""
+        """Return how many units were complete when trial number ``trial`` was."""
         return int(
             np.count_nonzero(np.maximum(self.baseline_at, self.variant_at) <= trial)
         )
@@ -132,11 +132,11 @@ class Units:
 
     @property
     def singles(self) -> tuple[Units, ...]:
-        """The units whose values are those of single trials: its own, else those behind it."""
+        """Return the units whose values are those of single trials: its own, else those behind it."""
         return (self,) if self.unit == "blocks" else self.others
 
     def trials_by(self, unit: int) -> int:
-        """How many trials of the variant had been run, in any cell, when ``unit`` units were complete."""
+        """Return how many trials of the variant had been run, in any cell, when ``unit`` units were complete."""
         if not unit:
             return 0
         if not len(self.trials_at):
@@ -144,7 +144,7 @@ class Units:
         return int(np.searchsorted(self.trials_at, self._last(unit), side="right"))
 
     def stalls_by(self, unit: int) -> tuple[int, int]:
-        """How many episodes of stalls these trials had by then, judged by what was known then, and the longest."""
+        """Return how many episodes of stalls these trials had by then, judged by what was known then, and the longest."""
         if not unit:
             return 0, 0
         last = self._last(unit)

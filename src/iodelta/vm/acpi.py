@@ -19,7 +19,7 @@ _POWER, _LATENCY = 10, 10
 
 
 def clocks(megahertz: Sequence[int], cpus: int) -> bytes:
-    """The table, whole, for ``-acpitable file=``: every CPU has these clocks, given in falling order."""
+    """Return the table, whole, for ``-acpitable file=``: every CPU has these clocks, given in falling order."""
     register = struct.pack("<BHBBBBQ", 0x82, 12, _SYSTEM_IO, 8, 0, 0, PORT) + b"\x79\0"
     states = [
         _package(

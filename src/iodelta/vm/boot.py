@@ -176,16 +176,16 @@ class Guest:
 
     @property
     def output(self) -> bytes:
-        """The output on its second serial port so far, up to the limit."""
+        """Return the output on its second serial port so far, up to the limit."""
         return _read(self._directory / "out", self._limits.output)
 
     @property
     def console(self) -> bytes:
-        """The end of its console, up to the limit."""
+        """Return the end of its console, up to the limit."""
         return _read(self._directory / "console", -self._limits.console)
 
     def poll(self) -> Ended | None:
-        """How it ended; None while it runs. Ends one that is over its limits or has panicked. Never blocks long."""
+        """Return how it ended; None while it runs. Ends one that is over its limits or has panicked. Never blocks long."""
         over = self._process.poll() is not None
         console = self.console
         problem = self._trouble(console, over=over)
@@ -310,7 +310,7 @@ def enough_memory(guest: int) -> None:
 
 
 def why_no_kvm() -> str:
-    """Why KVM cannot be used here; empty when it can.
+    """Return why KVM cannot be used here; empty when it can.
 
     On a PVM host (module kvm_pvm) /dev/kvm opens, but a bzImage hangs in its decompressor (measured), so it does not
     count.
@@ -325,7 +325,7 @@ def why_no_kvm() -> str:
 
 
 def last_lines(console: bytes, count: int = TAIL) -> tuple[str, ...]:
-    """The last lines of a console, without control characters that a terminal would obey."""
+    """Return the last lines of a console, without control characters that a terminal would obey."""
     text = console[-16384:].decode("utf-8", "replace").replace("\r", "")
     return tuple(_printable(line)[:400] for line in text.splitlines()[-count:])
 
@@ -356,7 +356,7 @@ def _size(path: Path) -> int:
 
 
 def _read(path: Path, most: int) -> bytes:
-    """The first ``most`` bytes of a file, or the last ``-most``: who writes to it may write without end."""
+    """Return the first ``most`` bytes of a file, or the last ``-most``: who writes to it may write without end."""
     try:
         with open(path, "rb") as file:
             if most < 0:
@@ -367,7 +367,7 @@ def _read(path: Path, most: int) -> bytes:
 
 
 def _bound(args: Sequence[str]) -> list[str]:
-    """A command that the kernel kills when we end, however we end (prctl PR_SET_PDEATHSIG, kept over exec).
+    """Return a command that the kernel kills when we end, however we end (prctl PR_SET_PDEATHSIG, kept over exec).
 
     The shell checks that we did not end before the signal was set: then its parent is another process.
     """

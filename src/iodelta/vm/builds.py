@@ -104,7 +104,7 @@ def build(
     reach: Callable[[], None] = lambda: None,
     again: bool = False,
 ) -> tuple[kernels.Kernel, list[str]]:
-    """The kernel, from the cache or built now, and the requested options that it does not have.
+    """Return the kernel, from the cache or built now, and the requested options that it does not have.
 
     A tree with uncommitted changes is passed to ``make`` each time. ``reach`` brings the tree to the commit. Raises
     BuildError, RequestError for a tree that cannot be built outside of itself, MeasureError for missing tools.
@@ -143,7 +143,7 @@ def build(
 
 
 def unmet(config: str, options: dict[str, str]) -> list[str]:
-    """The lines of ``config`` that a kernel's configuration does not follow."""
+    """Return the lines of ``config`` that a kernel's configuration does not follow."""
     wanted: dict[str, str] = {}
     for match in re.finditer(
         r"^CONFIG_(\w+)=(.*)$|^# CONFIG_(\w+) is not set$", config, re.MULTILINE
@@ -157,7 +157,7 @@ def unmet(config: str, options: dict[str, str]) -> list[str]:
 
 
 def compiler_version(compiler: str) -> str:
-    """The first line of its ``--version``. Raises MeasureError."""
+    """Return the first line of its ``--version``. Raises MeasureError."""
     try:
         done = subprocess.run(
             [compiler, "--version"],

@@ -24,22 +24,22 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def program(data: bytes) -> Entry:
-    """A file that can be run."""
+    """Return a file that can be run."""
     return Entry(data, stat.S_IFREG | 0o755)
 
 
 def link(target: str) -> Entry:
-    """A symbolic link."""
+    """Return a symbolic link."""
     return Entry(target.encode(), stat.S_IFLNK | 0o777)
 
 
 def node(major: int, minor: int) -> Entry:
-    """A character device."""
+    """Return a character device."""
     return Entry(b"", stat.S_IFCHR | 0o600, (major, minor))
 
 
 def archive(entries: Mapping[str, Entry]) -> bytes:
-    """The archive of ``entries`` by path (a leading slash does not matter); directories above them are made."""
+    """Return the archive of ``entries`` by path (a leading slash does not matter); directories above them are made."""
     whole = {path.strip("/"): entry for path, entry in entries.items()}
     for path in list(whole):
         for parent in list(PurePosixPath(path).parents)[:-1]:

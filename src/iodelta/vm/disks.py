@@ -33,7 +33,7 @@ def modules(disks: Sequence[Disk]) -> tuple[str, ...]:
 
 
 def nodes(disks: Sequence[Disk]) -> tuple[str, ...]:
-    """The path of each disk in the guest, in order."""
+    """Return the path of each disk in the guest, in order."""
     per_bus = dict.fromkeys(_MODULES, 0)
     paths = []
     for disk in disks:

@@ -58,7 +58,7 @@ def base(
     programs: Sequence[str] = (),
     files: Mapping[str, Entry] | None = None,
 ) -> Base:
-    """The base initramfs, cached by its content.
+    """Return the base initramfs, cached by its content.
 
     ``modules`` are files in the order of loading (``Modules.needed``), ``parameters`` the parameters of a module by its
     name, ``programs`` names or paths of programs on this machine (copied with their shared libraries), ``files``
@@ -90,12 +90,12 @@ def base(
 
 
 def job(entries: Mapping[str, Entry]) -> bytes:
-    """The archive with the task of one boot (``job/run``); it follows the base in the same initramfs."""
+    """Return the archive with the task of one boot (``job/run``); it follows the base in the same initramfs."""
     return archive(entries)
 
 
 def find_program(name: str) -> str:
-    """A program of this machine by name or path; iodelta's own static fio and rublk first. Raises MeasureError."""
+    """Return a program of this machine by name or path; iodelta's own static fio and rublk first. Raises MeasureError."""
     found = _found(name)
     if found is None:
         raise MeasureError(
@@ -107,7 +107,7 @@ def find_program(name: str) -> str:
 
 
 def has_program(name: str) -> bool:
-    """Whether this machine has a program that a guest can take."""
+    """Return whether this machine has a program that a guest can take."""
     return _found(name) is not None
 
 
@@ -190,7 +190,7 @@ def _found(name: str) -> str | None:
 
 
 def _remedy(missing: Sequence[str]) -> str:
-    """One line that installs all of it, as far as packages have it."""
+    """Return one line that installs all of it, as far as packages have it."""
     known = list(dict.fromkeys(PACKAGES[name] for name in missing if name in PACKAGES))
     remedies = [f"Debian: apt-get install {' '.join(known)}"] if known else []
     if IO_URING in missing:
@@ -227,7 +227,7 @@ def _applets(busybox: str) -> list[str]:
 
 
 def _with_libraries(path: str, name: str) -> dict[str, Entry]:
-    """A program under ``name`` in the guest, and the shared libraries it starts with under their own names."""
+    """Return a program under ``name`` in the guest, and the shared libraries it starts with under their own names."""
     try:
         entries = {name: program(Path(path).read_bytes())}
         done = subprocess.run(

@@ -51,7 +51,7 @@ class Kernel(msgspec.Struct, frozen=True):
         return dict(re.findall(r"^CONFIG_(\w+)=(.*)$", text, re.MULTILINE))
 
     def lacks(self, cpus: int, nodes: int) -> list[str]:
-        """Why a guest would come up with fewer CPUs or NUMA nodes than these; empty where that is not known."""
+        """Return why a guest would come up with fewer CPUs or NUMA nodes than these; empty where that is not known."""
         options = self.options()
         asked = {"SMP": ("cpus", cpus), "ACPI_NUMA": ("nodes", nodes)}
         absent = [
@@ -65,12 +65,12 @@ class Kernel(msgspec.Struct, frozen=True):
         ]
 
     def loadable(self) -> Modules:
-        """What it can load."""
+        """Return what it can load."""
         return Modules(self.modules, self.options())
 
 
 def find(name: str) -> Kernel:
-    """The kernel called ``name``.
+    """Return the kernel called ``name``.
 
     A path: a bzImage, ``bzImage:MODULES`` with the directory of its modules, a build tree or an unpacked package.
     Else a release or its beginning (``6.12``, ``6.1.0-56-cloud-amd64``): of those fetched or installed in /boot, the
@@ -106,7 +106,7 @@ def find(name: str) -> Kernel:
 
 
 def how_to_get(names: Sequence[str]) -> str:
-    """One command for all kernels that are not here."""
+    """Return one command for all kernels that are not here."""
     names = list(dict.fromkeys(names))
     what = "it" if len(names) == 1 else "them"
     path = "the path of a bzImage" if len(names) == 1 else "paths of bzImages"
@@ -114,7 +114,7 @@ def how_to_get(names: Sequence[str]) -> str:
 
 
 def is_absent(name: str) -> bool:
-    """Whether no kernel of this name is here; no kernel at all for an empty one. Raises RequestError for a path."""
+    """Return whether no kernel of this name is here; no kernel at all for an empty one. Raises RequestError for a path."""
     if not name:
         return not here()
     try:
@@ -145,7 +145,7 @@ def built() -> list[Kernel]:
 
 
 def matches(name: str, release: str, package: str = "") -> bool:
-    """Whether ``name`` is this release or package version, or a prefix that ends with a number: 6.1 is not 6.12."""
+    """Return whether ``name`` is this release or package version, or a prefix that ends with a number: 6.1 is not 6.12."""
     texts = (release, *package.split())
     return any(
         text == name or re.match(re.escape(name) + r"(?![0-9])", text) is not None
@@ -162,7 +162,7 @@ def order(text: str) -> tuple[int, ...]:
 def within(
     version: tuple[int, ...], first: tuple[int, ...], last: tuple[int, ...]
 ) -> bool:
-    """Whether a version is in a range; its ends may leave out numbers: 6.12.117-1 is in 6.12.100..6.12.117."""
+    """Return whether a version is in a range; its ends may leave out numbers: 6.12.117-1 is in 6.12.100..6.12.117."""
     return first <= version[: len(first)] and version[: len(last)] <= last
 
 
@@ -194,7 +194,7 @@ def _at(name: str) -> Kernel:
 
 
 def _tree(place: Path, name: str) -> Kernel:
-    """A build tree, or what a package unpacks to."""
+    """Return a build tree, or what a package unpacks to."""
     built = place / "arch/x86/boot/bzImage"
     images = (
         [built]
@@ -264,7 +264,7 @@ def _image(path: str, name: str, modules: str) -> Kernel:
 
 
 def version(data: bytes, path: str) -> str:
-    """The version string in a bzImage's setup header (Documentation/arch/x86/boot.rst): release, builder and
+    """Return the version string in a bzImage's setup header (Documentation/arch/x86/boot.rst): release, builder and
     ``uname -v``. Raises RequestError for another file.
 
     The first 66048 bytes of it are enough.

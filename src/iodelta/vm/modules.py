@@ -50,7 +50,7 @@ class Modules:
                 }
 
     def needed(self, names: Sequence[str]) -> Needed:
-        """The files to insert for ``names``, dependencies first; those it has built in need none."""
+        """Return the files to insert for ``names``, dependencies first; those it has built in need none."""
         load: list[str] = []
         missing: dict[str, str] = {}
         for name in names:
@@ -85,7 +85,7 @@ class Modules:
         return [*dict.fromkeys(files), str(path)]
 
     def _why(self, name: str, absent: str) -> str:
-        """Why a module is unavailable; empty for one that is built in, and where only the running kernel knows."""
+        """Return why a module is unavailable; empty for one that is built in, and where only the running kernel knows."""
         option = OPTIONS.get(name, "")
         if self._config.get(option) == "y" or not (self._config or self._files):
             return ""
@@ -137,7 +137,7 @@ def requirements(module: bytes) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def unpacked(path: Path) -> bytes:
-    """A module without compression, as busybox's insmod needs it. Raises MeasureError."""
+    """Return a module without compression, as busybox's insmod needs it. Raises MeasureError."""
     try:
         data = path.read_bytes()
         if path.suffix == ".xz":
@@ -156,12 +156,12 @@ def unpacked(path: Path) -> bytes:
 
 
 def _name(file: str) -> str:
-    """A module's name: the kernel does not distinguish ``-`` and ``_``."""
+    """Return a module's name: the kernel does not distinguish ``-`` and ``_``."""
     return _SUFFIX.sub("", file).replace("-", "_")
 
 
 def _providers(wanted: str) -> Iterable[str]:
-    """A soft dependency names an algorithm: ``crc32c`` comes from crc32c_generic, ``blake2b-256`` from
+    """Return a soft dependency names an algorithm: ``crc32c`` comes from crc32c_generic, ``blake2b-256`` from
     blake2b_generic (``MODULE_ALIAS_CRYPTO`` in the kernel's crypto/)."""
     plain = _name(wanted)
     short = re.sub(r"_?\d+$", "", plain)

@@ -87,7 +87,9 @@ def choose(name: str, packages: Sequence[Package]) -> Package:
 
 
 def between(first: str, last: str, packages: Sequence[Package]) -> list[Package]:
-    """The packages from ``first`` to ``last``, both included, by version. Raises MeasureError when there is none."""
+    """Return the packages from ``first`` to ``last``, both included, by version. Raises MeasureError when there is
+    none.
+    """
     packages = for_guests(packages)
     chosen = [
         package

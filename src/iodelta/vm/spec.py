@@ -67,7 +67,7 @@ LARGEST = 1 << 50
 
 
 def parse(text: str) -> Spec:
-    """The text after ``vm:``. Raises RequestError with the form."""
+    """Return the text after ``vm:``. Raises RequestError with the form."""
     spec = _parsed(text)
     _check(spec)
     return spec
@@ -190,7 +190,7 @@ def _size(text: str) -> int:
 
 
 def _clocks(text: str) -> tuple[int, ...]:
-    """The clocks of a guest's CPUs in MHz. Raises RequestError."""
+    """Return the clocks of a guest's CPUs in MHz. Raises RequestError."""
     megahertz = tuple(_whole("cpufreq", word) for word in text.split(":"))
     fastest_first = list(megahertz) == sorted(set(megahertz), reverse=True)
     if not 2 <= len(megahertz) <= 16 or not fastest_first or megahertz[-1] < 1:

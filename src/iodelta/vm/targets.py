@@ -160,7 +160,7 @@ TARGETS: Mapping[str, GuestTarget] = {
 
 
 def find(kind: str) -> GuestTarget:
-    """The kind of target called so. Raises RequestError that lists them."""
+    """Return the kind of target called so. Raises RequestError that lists them."""
     if kind not in TARGETS:
         raise RequestError(
             f"not a target that a guest can make: {kind!r}",
@@ -173,7 +173,7 @@ def find(kind: str) -> GuestTarget:
 
 
 def script(kind: str, options: Mapping[str, str]) -> str:
-    """The script that makes it. Raises RequestError for an unknown option."""
+    """Return the script that makes it. Raises RequestError for an unknown option."""
     target = find(kind)
     target_options = {
         name: value for name, value in options.items() if name in target.options
@@ -210,7 +210,7 @@ def script(kind: str, options: Mapping[str, str]) -> str:
 
 
 def parameters(kind: str, options: Mapping[str, str]) -> dict[str, str]:
-    """The parameters with which its module is loaded."""
+    """Return the parameters with which its module is loaded."""
     target = find(kind)
     given = " ".join(
         f"{name}={value}"
@@ -225,8 +225,8 @@ def parameters(kind: str, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def boot_parameters(kind: str, options: Mapping[str, str]) -> str:
-    """The parameters for a kernel that has the module built in. Without them null_blk makes ``nullb0`` at boot, and
-    configfs cannot make a device of that name."""
+    """Return the parameters for a kernel that has the module built in. Without them null_blk makes ``nullb0`` at boot,
+    and configfs cannot make a device of that name."""
     words: list[str] = []
     for module, given in parameters(kind, options).items():
         words += (f"{module}.{word}" for word in given.split())

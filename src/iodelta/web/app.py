@@ -45,7 +45,7 @@ class Application(NamedTuple):
 
 
 def make_app(site: Site) -> Application:
-    """The whole application with its guard."""
+    """Return the whole application with its guard."""
     routes = [
         Route("/", pages.overview),
         Route("/login", login, methods=["GET", "POST"]),
@@ -139,14 +139,14 @@ def static(request: Request) -> Response:
 
 
 def icon(request: Request) -> Response:
-    """The icon that browsers request by themselves."""
+    """Return the icon that browsers request by themselves."""
     response = static_file("icon.svg", is_dated=False)
     assert response is not None
     return response
 
 
 async def login(request: Request) -> Response:
-    """A page that asks for a token, and the cookie for a right one."""
+    """Return a page that asks for a token, and the cookie for a right one."""
     site, guard = request.app.state.site, request.app.state.guard
     home = f"{site.rules.prefix}/"
     if request.method == "GET":
@@ -181,7 +181,7 @@ def _problem(request: Request, problem: Problem) -> Response:
 
 
 def _failed(request: Request, error: Exception) -> Response:
-    """A folder that cannot be read is not a failure of the server."""
+    """Return a folder that cannot be read is not a failure of the server."""
     assert isinstance(error, IodeltaError)
     status = 404 if isinstance(error, RequestError) else 422
     return _problem(request, Problem(status, error.what, error.remedy))
@@ -216,8 +216,8 @@ def _denied(request: Request, denied: Exception) -> Response:
 
 
 def _to_login(request: Request) -> Response:
-    """A link in a mail arrives without the cookie, which browsers send only from pages of this site: such a page loads
-    itself again, and then has it."""
+    """Return a link in a mail arrives without the cookie, which browsers send only from pages of this site: such a
+    page loads itself again, and then has it."""
     if request.headers.get("sec-fetch-site") == "cross-site":
         return shown(request, "again.html")
     return RedirectResponse(f"{request.app.state.site.rules.prefix}/login", 303)

@@ -110,7 +110,7 @@ def composed(fields: Mapping[str, str], offered: Sequence[Place]) -> Composed:
 
 
 def _given(fields: Mapping[str, str], *names: str) -> dict[str, object]:
-    """The fields of these names that are not empty."""
+    """Return the fields of these names that are not empty."""
     return {name: fields[name] for name in names if fields.get(name)}
 
 
@@ -186,7 +186,7 @@ def _why_no_option(name: str, value: str, known: Mapping[str, str]) -> str:
 
 
 def _why_not_allowed(name: str, value: str) -> str:
-    """Why a page may not give fio this option: the rules are those for a stranger's bundle."""
+    """Return why a page may not give fio this option: the rules are those for a stranger's bundle."""
     first = canonical(name)
     if first == "filesize":
         return "how much of the place is used has a field of its own"
@@ -225,7 +225,7 @@ def _variants(
 
 
 def _named(settings: Mapping[str, str], column: int) -> str:
-    """A name from the values of a variant that has no name; empty where it has no values either."""
+    """Return a name from the values of a variant that has no name; empty where it has no values either."""
     parts = [
         f"{name.rpartition('.')[2]}-{value}" if value.isdecimal() else value
         for name, value in settings.items()
@@ -262,7 +262,7 @@ def _check_setting(
 
 
 def _why_no_setting(name: str, value: str) -> str:
-    """Why a page may not set this option of fio or this knob."""
+    """Return why a page may not set this option of fio or this knob."""
     if name.startswith(FIO_PREFIX):
         return _why_not_allowed(name.removeprefix(FIO_PREFIX), value)
     return _why_no_knob(name)

@@ -19,7 +19,7 @@ Endpoint = Callable[[Request], Response]
 
 
 def kept(endpoint: Endpoint) -> Endpoint:
-    """The endpoint, whose answers follow from the address, the user and the history alone."""
+    """Return the endpoint, whose answers follow from the address, the user and the history alone."""
 
     @functools.wraps(endpoint)
     def answered(request: Request) -> Response:

@@ -94,13 +94,13 @@ def compare(request: Request) -> Response:
 
 
 def _is_apart(a: Side, b: Side) -> bool:
-    """Whether two nights measured one thing apart."""
+    """Return whether two nights measured one thing apart."""
     is_same = (a.machine, a.cell, a.metric) == (b.machine, b.cell, b.metric)
     return is_same and a.experiment != b.experiment
 
 
 def side_of(history: Histories, name: str) -> Side:
-    """The point ``SERIES-EXPERIMENT`` of a history. Raises HTTPException where there is none."""
+    """Return the point ``SERIES-EXPERIMENT`` of a history. Raises HTTPException where there is none."""
     number, _, experiment = name.partition("-")
     if not re.fullmatch("[0-9]{1,19}", number):
         raise HTTPException(404)
@@ -132,8 +132,8 @@ def side_of(history: Histories, name: str) -> Side:
 
 
 def _verdict(request: Request, a: Side, b: Side, place: Place | None) -> Verdict | None:
-    """What their experiment says of the two, in either direction; none where they do not share one, or where it judged
-    neither against the other."""
+    """Return what their experiment says of the two, in either direction; none where they do not share one, or where it
+    judged neither against the other."""
     if place is None or not _is_shared(a, b):
         return None
     try:
@@ -151,7 +151,7 @@ def _verdict(request: Request, a: Side, b: Side, place: Place | None) -> Verdict
 
 
 def _is_shared(a: Side, b: Side) -> bool:
-    """Whether one experiment measured the same number of two variants."""
+    """Return whether one experiment measured the same number of two variants."""
     return (a.experiment, a.cell, a.metric) == (b.experiment, b.cell, b.metric)
 
 
@@ -183,7 +183,7 @@ def _change(a: Side, b: Side) -> float:
 
 
 def _commands(a: Side, b: Side, history: Histories) -> list[str]:
-    """An alert whose step lies between the two nights is confirmed by measuring both of its builds."""
+    """Return an alert whose step lies between the two nights is confirmed by measuring both of its builds."""
     first, last = sorted((a.t, b.t))
     near = [
         alert

@@ -98,7 +98,7 @@ def _planned_pair(request: Request, form: PairForm) -> Draft:
 
 
 def confirmation_of(request: Request, alert: Alert, history: Histories) -> str:
-    """The address of the running experiment that confirms an alert; empty without one."""
+    """Return the address of the running experiment that confirms an alert; empty without one."""
     folder = str(folder_of(alert, history.log))
     launches: Launches = request.app.state.launches
     place = request.app.state.site.folders.at(folder)

@@ -78,7 +78,7 @@ class Drafts:
         return made
 
     def get(self, identifier: str, owner: str) -> Draft | None:
-        """The plan with that identifier; None if it is gone or belongs to another user."""
+        """Return the plan with that identifier; None if it is gone or belongs to another user."""
         draft = self._drafts.get(identifier)
         if draft is None or draft.owner != owner or time.monotonic() - draft.at > KEPT:
             return None

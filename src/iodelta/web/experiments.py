@@ -72,7 +72,7 @@ class TrialAnswer(msgspec.Struct, frozen=True):
 
 
 def report(request: Request) -> Response:
-    """The report, judged again from raw data."""
+    """Return the report, judged again from raw data."""
     place = place_of(request)
     if place.kind == "fleet":
         return led_to(request, f"/fleet/{place.id}", 307)
@@ -94,7 +94,7 @@ def row(request: Request) -> Response:
 
 
 def cell(request: Request) -> Response:
-    """Every block of one cell."""
+    """Return every block of one cell."""
     place = place_of(request)
     account = experiment_of(request.app.state.site.results.of(place))
     cells = _cells(account)
@@ -106,7 +106,7 @@ def cell(request: Request) -> Response:
 
 
 def trials(request: Request) -> Response:
-    """All trials: a page has some of them, the document every one."""
+    """Return all trials: a page has some of them, the document every one."""
     place = place_of(request)
     journal = Journal(folder_of(place).events())
     lines = tuple(_line(started, journal) for started in journal.started.values())
@@ -125,7 +125,7 @@ def trials(request: Request) -> Response:
 
 
 def trial(request: Request) -> Response:
-    """One trial with all its numbers."""
+    """Return one trial with all its numbers."""
     place = place_of(request)
     folder = folder_of(place)
     journal = Journal(folder.events())
@@ -149,7 +149,7 @@ def trial(request: Request) -> Response:
 
 
 def output(request: Request) -> Response:
-    """What fio, or the command, printed: byte for byte."""
+    """Return what fio, or the command, printed: byte for byte."""
     folder = folder_of(place_of(request))
     started = _started(request, Journal(folder.events()))
     record = from_json(folder.read_raw(started.trial, RECORD), Record)
@@ -192,7 +192,7 @@ def _line(started: Started, journal: Journal) -> TrialLine:
 
 
 def _tables(trial: Trial) -> list[TrialTable]:
-    """What was measured; empty ones left out."""
+    """Return what was measured; empty ones left out."""
     heads = ("IOPS", "bandwidth", "I/Os", "mean latency", "p50", "p99", "p99.9")
     directions = [
         (direction.kind, _numbers(direction)) for direction in trial.directions

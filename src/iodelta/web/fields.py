@@ -80,7 +80,7 @@ class Composing(Signed, frozen=True, kw_only=True):
 
 
 def _fields() -> list[tuple[str, type, object]]:
-    """The fields of an experiment: all are text, all but the place may be empty."""
+    """Return the fields of an experiment: all are text, all but the place may be empty."""
     plain = (
         "question size rw bs iodepth numjobs ioengine direct options "
         "margin trial ramp budget blocks"
@@ -109,7 +109,9 @@ ExperimentForm: type[Composing] = msgspec.defstruct(
 
 
 def parsed(fields: Mapping[str, Any], kind: type[F]) -> F:
-    """The fields as that form has them. Raises DeniedError for one that is missing, unknown or has another value."""
+    """Return the fields as that form has them. Raises DeniedError for one that is missing, unknown or has another
+    value.
+    """
     try:
         return converted(fields, kind)
     except msgspec.ValidationError as error:
@@ -117,7 +119,7 @@ def parsed(fields: Mapping[str, Any], kind: type[F]) -> F:
 
 
 def given(form: object) -> dict[str, str]:
-    """The fields of an experiment that hold something, without what it asks of the server."""
+    """Return the fields of an experiment that hold something, without what it asks of the server."""
     fields: dict[str, str] = msgspec.to_builtins(form)
     return {
         name: value

@@ -52,7 +52,7 @@ def fleet(request: Request) -> Response:
 
 
 def hosts(request: Request) -> Response:
-    """The table of hosts alone: the page asks for it again and again."""
+    """Return the table of hosts alone: the page asks for it again and again."""
     return shown(request, "hosts.html", **_hosts(request))
 
 

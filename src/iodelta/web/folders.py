@@ -70,17 +70,17 @@ class Folders:
         self._lock = threading.Lock()
 
     def all(self) -> list[Place]:
-        """Every result, the newest first."""
+        """Return every result, the newest first."""
         with self._lock:
             places = list(chain.from_iterable(map(self._below, self.roots)))
         return sorted(places, key=lambda place: (-place.changed, place.name))
 
     def get(self, identifier: str) -> Place | None:
-        """The result with that identifier; None without one."""
+        """Return the result with that identifier; None without one."""
         return next((place for place in self.all() if place.id == identifier), None)
 
     def at(self, path: str) -> Place | None:
-        """The result in that directory or file; None if it is not served."""
+        """Return the result in that directory or file; None if it is not served."""
         identifier = _identifier(Path(path).absolute())
         return self.get(identifier)
 
@@ -158,7 +158,7 @@ def stamp_of(files: Iterable[Path]) -> tuple[int, ...]:
 
 
 def place_of(request: Request) -> Place:
-    """The result that the address names."""
+    """Return the result that the address names."""
     place: Place | None = request.app.state.site.folders.get(request.path_params["id"])
     if place is None:
         raise HTTPException(404)

@@ -21,7 +21,7 @@ FIELDS = 20
 
 
 async def posted(request: Request, role: Role, kind: type[S], most: int = FIELDS) -> S:
-    """A form that this user may send. Raises DeniedError."""
+    """Return a form that this user may send. Raises DeniedError."""
     check_change(request, role)
     user: User = request.scope["user"]
     async with request.form(max_files=0, max_fields=most) as form:

@@ -27,7 +27,8 @@ def conditions(
     setting: Why,
     modes: tuple[str, ...],
 ) -> dict[str, dict[str, object]]:
-    """The ``[condition.NAME]`` tables. A load is a table of fio options, never a command, so that it is on the target.
+    """Return the ``[condition.NAME]`` tables. A load is a table of fio options, never a command, so that it is on the
+    target.
 
     ``option`` and ``setting`` judge an option of fio and a knob; a load does to the target what ``modes`` name.
     """

@@ -96,7 +96,7 @@ class Histories:
         self._scanning = threading.Lock()
 
     def board(self) -> Board:
-        """The whole history at a glance."""
+        """Return the whole history at a glance."""
         stamp = self.stamp()
         if self._board is not None and self._board[0] == stamp:
             return self._board[1]
@@ -144,7 +144,7 @@ class Histories:
             self._scanning.release()
 
     def metrics(self) -> str:
-        """The newest value of every series, as OpenMetrics: a scraper asks again and again."""
+        """Return the newest value of every series, as OpenMetrics: a scraper asks again and again."""
         stamp = self.stamp()
         with self._following:
             if self._metrics is None or self._metrics[0] != stamp:
@@ -172,7 +172,7 @@ class Histories:
                 self.board()
 
     def course(self, number: int) -> Course | None:
-        """One series; none where there is no such number."""
+        """Return one series; none where there is no such number."""
         # One at a time: readers of one series wait for the first of them.
         with self._following:
             stamp, known = self._courses.get(number, ((), None))
@@ -192,18 +192,18 @@ class Histories:
 
     @property
     def known(self) -> Board | None:
-        """What was found last, without a look whether the history grew; none before the first time."""
+        """Return what was found last, without a look whether the history grew; none before the first time."""
         return self._board[1] if self._board is not None else None
 
     @property
     def named(self) -> str:
-        """The options that name this history on a command line."""
+        """Return the options that name this history on a command line."""
         if self.store.is_file:
             return f"--history {pasted(Path(self.store.place).parent)}"
         return f"--history {pasted(self.store.place)} --log {pasted(self.log.path)}"
 
     def alert(self, identifier: str) -> Alert | None:
-        """The alert with that identifier."""
+        """Return the alert with that identifier."""
         by_id = {alert.id: alert for alert in self.board().alerts}
         return by_id.get(identifier)
 
@@ -222,14 +222,14 @@ class Histories:
         self.log.append(*entries)
 
     def _seen(self) -> dict[str, HistoryPoint]:
-        """The nights: a word in the log changes none of them."""
+        """Return the nights: a word in the log changes none of them."""
         state = self._state()
         if self._nights is None or self._nights[0] != state:
             self._nights = (state, self.store.nights())
         return self._nights[1]
 
     def stamp(self) -> _Stamp:
-        """What changes with every night, every scan and every word."""
+        """Return what changes with every night, every scan and every word."""
         return (*stamp_of([self.log.path]), *self._state())
 
     def _state(self) -> _Stamp:

@@ -20,7 +20,7 @@ from iodelta.study.searched import account as of_search
 
 
 def search_in(path: Path) -> SearchAccount | AttributionAccount:
-    """What a search, or an attribution, knows so far. Raises RequestError, MeasureError."""
+    """Return what a search, or an attribution, knows so far. Raises RequestError, MeasureError."""
     folder, machine = SearchFolder.open(path), LocalMachine()
     question = folder.question()
     if isinstance(question.subject, Patches):
@@ -33,7 +33,7 @@ def search_in(path: Path) -> SearchAccount | AttributionAccount:
 
 
 def fleet_in(path: Path, again: str) -> tuple[FleetAccount, Charts]:
-    """What the hosts of a fleet say together. Raises RequestError where none was measured, MeasureError."""
+    """Return what the hosts of a fleet say together. Raises RequestError where none was measured, MeasureError."""
     measured, left = hosts_in((str(path),))
     account = fleet_account(measured, (again,), left)
     return account, charts_of_fleet(account)

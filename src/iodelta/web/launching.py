@@ -55,7 +55,7 @@ class Launches:
         self._lock = threading.Lock()
 
     def new_folder(self) -> Path:
-        """A place for a folder, named after the time."""
+        """Return a place for a folder, named after the time."""
         stem = self.base / time.strftime("%Y%m%d-%H%M%S", time.gmtime())
         names = [stem, *(stem.with_name(f"{stem.name}-{n}") for n in range(2, 100))]
         return next(name for name in names if not self._record(name).exists())
@@ -104,7 +104,7 @@ class Launches:
         return self.base / f"{folder.name}.toml"
 
     def get(self, folder: str) -> Launch | None:
-        """What was started to make that folder; none where somebody else made it."""
+        """Return what was started to make that folder; none where somebody else made it."""
         try:
             data = self._record(Path(folder)).read_bytes()
             launch = from_json(data, Launch)
@@ -113,7 +113,7 @@ class Launches:
         return launch if launch.folder == folder else None
 
     def runs(self, folder: str) -> bool:
-        """Whether its process has not ended; one of an earlier server is known by the lock of its journal."""
+        """Return whether its process has not ended; one of an earlier server is known by the lock of its journal."""
         return self._pid(folder) is not None
 
     def running(self) -> list[str]:
@@ -125,7 +125,7 @@ class Launches:
         )
 
     def printed(self, folder: str) -> str:
-        """The end of what its process printed."""
+        """Return the end of what its process printed."""
         try:
             data = self._log(Path(folder)).read_bytes()
         except OSError:
@@ -168,7 +168,7 @@ class Launches:
 
 
 def writer_of(journal: Path) -> int | None:
-    """The process that holds the lock of a journal, as the kernel names it; None without one."""
+    """Return the process that holds the lock of a journal, as the kernel names it; None without one."""
     try:
         number = journal.stat().st_ino
     except OSError:
@@ -177,7 +177,7 @@ def writer_of(journal: Path) -> int | None:
 
 
 def _is_of(pid: int, words: Sequence[str]) -> bool:
-    """Whether a process is the one that was started: inodes of two filesystems may be the same number."""
+    """Return whether a process is the one that was started: inodes of two filesystems may be the same number."""
     try:
         line = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

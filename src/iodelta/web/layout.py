@@ -39,7 +39,7 @@ SHARED = ("vega.js", "report.js", "copy.js")
 
 @lru_cache(maxsize=1)
 def templates() -> Any:
-    """Names and texts of others are made inert and escaped wherever they are filled in."""
+    """Return names and texts of others are made inert and escaped wherever they are filled in."""
     made = environment(HERE / "templates")
     made.finalize = lambda value: inert(value) if type(value) is str else value
     made.globals |= {
@@ -58,25 +58,25 @@ def templates() -> Any:
 
 
 def dated(text: str) -> Markup:
-    """The text with its dates on one line each: a browser may break them at their hyphens."""
+    """Return the text with its dates on one line each: a browser may break them at their hyphens."""
     safe = str(escape(inert(text)))
     return Markup(DATE.sub(r'<span class="when">\g<0></span>', safe))
 
 
 def lined(text: str) -> Markup:
-    """A text of several lines, for where a page keeps them: each is made inert and escaped by itself."""
+    """Return a text of several lines, for where a page keeps them: each is made inert and escaped by itself."""
     return Markup("\n").join(inert(line) for line in text.splitlines())
 
 
 def when(moment: float) -> str:
-    """A time in UTC, to the minute."""
+    """Return a time in UTC, to the minute."""
     return time.strftime("%Y-%m-%d %H:%M", time.gmtime(moment))
 
 
 def shown(
     request: Request, template: str, status: int = 200, **context: Any
 ) -> Response:
-    """A page of this site."""
+    """Return a page of this site."""
     site = request.app.state.site
     user = request.scope.get("user")
     text = (
@@ -98,8 +98,8 @@ def shown(
 def paged(
     request: Request, rows: Sequence[Row], each: int
 ) -> tuple[Sequence[Row], int, int]:
-    """The rows of the page that is asked for, its number from 1, and how many pages there are. What is not a number
-    asks for the first page."""
+    """Return the rows of the page that is asked for, its number from 1, and how many pages there are. What is not a
+    number asks for the first page."""
     pages = max(1, -(-len(rows) // each))
     asked = request.query_params.get("page", "1")
     is_number = asked.isdecimal() and len(asked) < 9
@@ -110,13 +110,13 @@ def paged(
 def shown_report(
     request: Request, template: str, page: Page, **context: Any
 ) -> Response:
-    """A report as a page of this site: its parts are those of the HTML report, its scripts are files."""
+    """Return a report as a page of this site: its parts are those of the HTML report, its scripts are files."""
     return shown(request, template, **parts(page), scripts=scripts_of(page), **context)
 
 
 @lru_cache(maxsize=64)
 def static(name: str) -> bytes | None:
-    """A file that pages need; none where there is no such file."""
+    """Return a file that pages need; none where there is no such file."""
     if name == "report.css":
         return style().encode()
     if name in SHARED:
@@ -137,14 +137,14 @@ def _files() -> frozenset[str]:
 
 @lru_cache(maxsize=64)
 def static_path(name: str) -> str:
-    """The path of a file with a part of its digest: a browser may keep it for ever."""
+    """Return the path of a file with a part of its digest: a browser may keep it for ever."""
     data = static(name)
     assert data is not None, name
     return f"/static/{name}?v={hashlib.sha256(data).hexdigest()[:12]}"
 
 
 def static_file(name: str, *, is_dated: bool) -> Response | None:
-    """The answer with a file; none where there is no such file."""
+    """Return the answer with a file; none where there is no such file."""
     data = static(name)
     if data is None:
         return None

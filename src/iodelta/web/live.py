@@ -173,17 +173,17 @@ class Following:
 
     @property
     def is_behind(self) -> bool:
-        """Whether a round ended that was not judged yet."""
+        """Return whether a round ended that was not judged yet."""
         return self.known is None or self.tail.ends[-1] > self.known.line
 
     @property
     def is_awaited(self) -> bool:
-        """Whether a page should ask again even without a new line: a judgement is being made or due."""
+        """Return whether a page should ask again even without a new line: a judgement is being made or due."""
         is_stuck = bool(self.problem or self.tail.broken)
         return self.judging is not None and self.is_behind and not is_stuck
 
     def underway(self, *, writing: bool) -> Underway | None:
-        """What is known now; none before it was judged once. The same lines are put into words once for all."""
+        """Return what is known now; none before it was judged once. The same lines are put into words once for all."""
         known, tally = self.known, self.tail.tally
         if known is None:
             return None
@@ -253,20 +253,20 @@ class Live:
         self._locked: tuple[float, dict[int, int]] = (0.0, {})
 
     def is_written(self, place: Place) -> bool:
-        """Whether an iodelta of this machine writes to it, by the lock of its journal."""
+        """Return whether an iodelta of this machine writes to it, by the lock of its journal."""
         try:
             return (Path(place.path) / JOURNAL).stat().st_ino in self._locks()
         except OSError:
             return False
 
     def goes_on(self, place: Place) -> bool:
-        """Whether it is an experiment with trials that is being measured now."""
+        """Return whether it is an experiment with trials that is being measured now."""
         if place.kind != "experiment" or not self.is_written(place):
             return False
         return self.following(place).tail.state == "running"
 
     def following(self, place: Place) -> Following:
-        """What is known of a place, with its journal as it is now."""
+        """Return what is known of a place, with its journal as it is now."""
         with self._lock:
             follower = self._known.setdefault(place.id, Following(place))
             self._known.move_to_end(place.id)
@@ -278,7 +278,8 @@ class Live:
     def underway(
         self, place: Place, folder: Folder, *, wait: float = 0.0
     ) -> Underway | None:
-        """What is known of an experiment that goes on; none before it was judged once, for which this may ``wait``.
+        """Return what is known of an experiment that goes on; none before it was judged once, for which this may
+        ``wait``.
 
         A judgement is ordered where one is due, and never made here.
         """

@@ -15,7 +15,7 @@ PAGES = ("text/html", "application/xhtml+xml")
 
 
 def prefers_json(request: Request) -> bool:
-    """Whether ``Accept`` ranks JSON above HTML; a page where it does not say."""
+    """Return whether ``Accept`` ranks JSON above HTML; a page where it does not say."""
     ranks = dict(_ranks(request.headers.get("accept", "")))
     text = ranks.get("text/*", ranks.get("*/*", 0.0))
     page = max(ranks.get(kind, text) for kind in PAGES)
@@ -37,7 +37,7 @@ def _ranks(accept: str) -> Iterator[tuple[str, float]]:
 
 
 def document(answer: object, status: int = 200) -> Response:
-    """An answer as JSON, in the form that commands print."""
+    """Return an answer as JSON, in the form that commands print."""
     return json_response(written(answer), status)
 
 

@@ -40,7 +40,9 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def places(machine: Machine, own: Path) -> tuple[Place, ...]:
-    """The directory ``own``, filesystems, then disks and partitions. A request names one of them, and no other path."""
+    """Return the directory ``own``, filesystems, then disks and partitions. A request names one of them, and no other
+    path.
+    """
     return (
         Place(str(own), f"a scratch file in {own}", False),
         *_filesystems(machine, own),
@@ -62,7 +64,7 @@ def _filesystems(machine: Machine, own: Path) -> Iterator[Place]:
 
 
 def _is_storage(mount: Mount) -> bool:
-    """Whether a scratch file there lies on a disk. The mount point may be a single file, too."""
+    """Return whether a scratch file there lies on a disk. The mount point may be a single file, too."""
     without_disk = KERNEL_FILESYSTEMS | IN_MEMORY
     writable = "ro" not in mount.options
     return writable and mount.fstype not in without_disk and Path(mount.point).is_dir()
@@ -80,7 +82,7 @@ def _disks(machine: Machine) -> Iterator[Place]:
 
 
 def _about(machine: Machine, path: str) -> str:
-    """The model of a disk, or what a loop, device-mapper or md device is made of; empty where neither is known."""
+    """Return the model of a disk, or what a loop, device-mapper or md device is made of; empty where neither is known."""
     files = ("device/model", "loop/backing_file", "dm/name", "md/level")
     texts = (attribute(machine, f"{path}/{file}") for file in files)
     return next(filter(None, texts), "")

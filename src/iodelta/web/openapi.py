@@ -126,7 +126,7 @@ Schemas = Mapping[type, dict[str, Any]]
 
 
 def document_of(request: Request) -> Response:
-    """The description of this server."""
+    """Return the description of this server."""
     made = {
         **_described(),
         "servers": [{"url": request.app.state.site.rules.prefix or "/"}],
@@ -211,7 +211,7 @@ def _elsewhere(summary: str) -> dict[str, Any]:
 
 
 def _posted(change: Change, schemas: Schemas) -> dict[str, Any]:
-    """The fields of a form; what is sent as it is has no schema."""
+    """Return the fields of a form; what is sent as it is has no schema."""
     schema = {} if change.fields is bytes else {"schema": schemas[change.fields]}
     return {
         "summary": change.summary,

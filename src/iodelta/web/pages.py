@@ -41,7 +41,7 @@ class Overview(msgspec.Struct, frozen=True):
 
 
 def overview(request: Request) -> Response:
-    """The newest results, and what needs somebody."""
+    """Return the newest results, and what needs somebody."""
     site: Site = request.app.state.site
     places = site.folders.all()
     shown_places, number, pages = paged(request, places, EACH)

@@ -12,7 +12,7 @@ TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 
 
 def is_same_user(request: Request) -> bool:
-    """Whether a request comes from this machine, and from the user who runs the server or from root."""
+    """Return whether a request comes from this machine, and from the user who runs the server or from root."""
     client, server = request.client, request.scope.get("server")
     if client is None or server is None or server[1] is None:
         return False

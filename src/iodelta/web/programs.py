@@ -33,7 +33,7 @@ RECEIVED = "received"
 
 
 def lines(request: Request) -> Response:
-    """The series with these words, with every point."""
+    """Return the series with these words, with every point."""
     wanted = {
         name: word for name in WORDS if (word := request.query_params.get(name, ""))
     }
@@ -52,7 +52,7 @@ def candidates(request: Request) -> Response:
 
 
 def access(request: Request) -> Response:
-    """What this user may, and the sign that changes need."""
+    """Return what this user may, and the sign that changes need."""
     user: User = request.scope["user"]
     return document(HistoryAccess(user.name, user.role, user.csrf))
 

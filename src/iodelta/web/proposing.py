@@ -15,7 +15,8 @@ COMMAND_LINE = "the command line can: iodelta run"
 
 
 def plan_of(text: str, *, command: str = COMMAND_LINE) -> tuple[str, PlanAnswer]:
-    """The text with the seed of its plan, so that what starts is what was shown; and the plan. Nothing is changed.
+    """Return the text with the seed of its plan, so that what starts is what was shown; and the plan. Nothing is
+    changed.
 
     ``command`` says what does what a page may not. Raises RequestError, RefusedError, MeasureError.
     """

@@ -81,7 +81,7 @@ class Results:
         self.live = Live()
 
     def of(self, place: Place) -> Seen:
-        """What was found there. Raises RequestError, MeasureError where it cannot be read."""
+        """Return what was found there. Raises RequestError, MeasureError where it cannot be read."""
         known = self._known(place)
         if known is not None:
             return known
@@ -98,7 +98,7 @@ class Results:
         return seen
 
     def summary(self, place: Place, *, wait: bool = True) -> Summary | None:
-        """A line about it; none where it would have to be judged first and ``wait`` is not set."""
+        """Return a line about it; none where it would have to be judged first and ``wait`` is not set."""
         if self.live.goes_on(place):
             return self._underway(place)
         stamp = stamp_of_place(place)
@@ -121,7 +121,7 @@ class Results:
         return kept[1]
 
     def _underway(self, place: Place) -> Summary:
-        """What is known of a running one, which another thread judges from time to time."""
+        """Return what is known of a running one, which another thread judges from time to time."""
         plain = Summary(
             place.id, place.name, place.kind, place.changed, state="running"
         )
@@ -168,7 +168,7 @@ def stamp_of_place(place: Place) -> _Stamp:
 
 
 def folder_of(place: Place) -> Folder:
-    """The experiment folder, or the one in the bundle. Raises RequestError, MeasureError."""
+    """Return the experiment folder, or the one in the bundle. Raises RequestError, MeasureError."""
     path = Path(place.path)
     if place.kind not in ("experiment", "bundle"):
         raise RequestError(

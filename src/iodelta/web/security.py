@@ -105,7 +105,7 @@ class User(msgspec.Struct, frozen=True):
 
     @property
     def csrf(self) -> str:
-        """The token that forms carry."""
+        """Return the token that forms carry."""
         return hmac.new(
             self.key, b"csrf " + self.name.encode(), hashlib.sha256
         ).hexdigest()
@@ -130,7 +130,7 @@ class Rules(msgspec.Struct, frozen=True):
 
 
 def tokens_in(path: Path) -> tuple[Token, ...]:
-    """The token file: a role, a name and a token on each line. Raises RequestError."""
+    """Return the token file: a role, a name and a token on each line. Raises RequestError."""
     try:
         text, mode = path.read_text(encoding="utf-8"), path.stat().st_mode
     except (OSError, UnicodeDecodeError) as error:
@@ -210,7 +210,7 @@ def rules_of(
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Return whether only this machine reaches an address."""
     if host == "localhost":
         return True
     try:
@@ -311,7 +311,7 @@ class Guard:
         return self._of_cookie(request.cookies.get(COOKIE, ""))
 
     def login(self, secret: str, client: str) -> User | None:
-        """The user of this token; None for an unknown one. Raises DeniedError after too many unknown ones."""
+        """Return the user of this token; None for an unknown one. Raises DeniedError after too many unknown ones."""
         matching = [
             token
             for token in self._rules.tokens
@@ -344,7 +344,7 @@ class Guard:
         return User(token.name, self._bounded(token.role), _key(token), logged_in=True)
 
     def cookie(self, user: User) -> str:
-        """The cookie that keeps this user logged in."""
+        """Return the cookie that keeps this user logged in."""
         token = self._token(user.name)
         assert token is not None, user.name
         return cookie_of(token, int(time.time()) + SESSION)
@@ -421,7 +421,7 @@ def check_form(user: User, headers: Headers, given: str) -> None:
 
 
 def without(path: str, prefix: str) -> str:
-    """The path as the pages know it, whether a proxy took the prefix away or not."""
+    """Return the path as the pages know it, whether a proxy took the prefix away or not."""
     if prefix and (path == prefix or path.startswith(f"{prefix}/")):
         return path[len(prefix) :] or "/"
     return path
@@ -473,7 +473,7 @@ class Buckets:
         self._clients: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def left(self, client: str) -> bool:
-        """Whether one more would pass."""
+        """Return whether one more would pass."""
         return self._level(client) >= 1.0
 
     def take(self, client: str) -> bool:

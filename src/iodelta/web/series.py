@@ -79,7 +79,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def history_of(request: Request) -> Histories:
-    """The history that is served."""
+    """Return the history that is served."""
     site: Site = request.app.state.site
     if site.history is None:
         raise HTTPException(404)
@@ -87,7 +87,7 @@ def history_of(request: Request) -> Histories:
 
 
 def alert_of(request: Request) -> Alert:
-    """The alert that the address names."""
+    """Return the alert that the address names."""
     alert = history_of(request).alert(request.path_params["id"])
     if alert is None:
         raise HTTPException(404)
@@ -115,7 +115,7 @@ def matrix(request: Request) -> Response:
 
 
 def metrics(request: Request) -> Response:
-    """The newest values for Prometheus."""
+    """Return the newest values for Prometheus."""
     return Response(history_of(request).metrics(), media_type=OPENMETRICS)
 
 
@@ -129,7 +129,7 @@ def _name(line: SeriesLine) -> str:
 
 
 def _rows(lines: Iterable[SeriesLine]) -> tuple[list[str], list[Row]]:
-    """Names of columns, and rows; two series of one name differ in their options, the newer one stands."""
+    """Return names of columns, and rows; two series of one name differ in their options, the newer one stands."""
     ordered = sorted(lines, key=lambda line: (line.machine, line.cell, line.newest))
     columns = sorted({_column(line) for line in ordered})
     rows = []
@@ -145,7 +145,7 @@ def _column(line: SeriesLine) -> str:
 
 
 def spark(values: Sequence[float], width: float = 120.0, height: float = 24.0) -> str:
-    """The points of a line through ``values``, as the attribute of a drawing has them."""
+    """Return the points of a line through ``values``, as the attribute of a drawing has them."""
     if not values:
         return ""
     low, high = min(values), max(values)
@@ -159,7 +159,7 @@ def spark(values: Sequence[float], width: float = 120.0, height: float = 24.0) -
 
 
 def course_of(request: Request) -> Course:
-    """The series that the address names."""
+    """Return the series that the address names."""
     number = request.path_params["number"]
     course = history_of(request).course(number) if number < BIGGEST else None
     if course is None:
@@ -168,7 +168,7 @@ def course_of(request: Request) -> Course:
 
 
 def series(request: Request) -> Response:
-    """One series: drawn, in words, night by night."""
+    """Return one series: drawn, in words, night by night."""
     course = course_of(request)
     if prefers_json(request):
         return document(answer(course))
@@ -216,7 +216,7 @@ def _column_of(figure: Figure, name: str) -> list[Any]:
 
 
 def _drawn(figure: Figure, course: Course) -> dict[str, Any]:
-    """A figure for the script of the page."""
+    """Return a figure for the script of the page."""
     shown_points = [
         point
         for point in course.line.points
@@ -235,7 +235,7 @@ def _drawn(figure: Figure, course: Course) -> dict[str, Any]:
 
 
 def answer(course: Course) -> SeriesAnswer:
-    """The series as a document."""
+    """Return the series as a document."""
     line = course.line
     history_series = HistorySeries(
         line.key.machine,
@@ -260,13 +260,13 @@ def answer(course: Course) -> SeriesAnswer:
 
 
 def picture(request: Request) -> Response:
-    """The chart as the server draws it, for readers without JavaScript."""
+    """Return the chart as the server draws it, for readers without JavaScript."""
     return Response(drawn(course_of(request)), media_type="image/svg+xml")
 
 
 def drawn(course: Course) -> str:
-    """The newest nights of a series as a small picture: points with their intervals of 95 %, the range of each step,
-    and where epochs begin."""
+    """Return the newest nights of a series as a small picture: points with their intervals of 95 %, the range of each
+    step, and where epochs begin."""
     rows = []
     for point in course.line.points[-PICTURED:]:
         value, error = (

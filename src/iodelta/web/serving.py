@@ -79,7 +79,7 @@ def collect_often() -> None:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free one. Raises RequestError."""
+    """Return a listening socket; port 0 takes a free one. Raises RequestError."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM
@@ -103,7 +103,7 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def url_of(listening: socket.socket, prefix: str) -> str:
-    """The address of the first page."""
+    """Return the address of the first page."""
     host, port = listening.getsockname()[:2]
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{port}{prefix}/"

@@ -80,7 +80,7 @@ class Shelf:
         return self._root
 
     def get(self, identifier: str, owner: str) -> Upload | None:
-        """What this user sent under that name; none where it is gone, or another's."""
+        """Return what this user sent under that name; none where it is gone, or another's."""
         with self._lock:
             self._purge()
             upload = self._uploads.get(identifier)
@@ -159,7 +159,7 @@ class Shelf:
 def _all_stored(
     items: Mapping[str, Sequence[Sent]], directory: Path, earlier: Upload | None
 ) -> tuple[str, ...]:
-    """The paths of what was there before and of what was sent, each in a directory with a number for a name."""
+    """Return the paths of what was there before and of what was sent, each in a directory with a number for a name."""
     paths: list[str] = []
     if earlier is not None:
         shutil.copytree(earlier.directory, directory, dirs_exist_ok=True)
@@ -175,7 +175,7 @@ def _all_stored(
 
 
 def tidy(name: str) -> str:
-    """A stranger's path without what would lead elsewhere."""
+    """Return a stranger's path without what would lead elsewhere."""
     parts = (
         part
         for part in name.replace("\0", "").replace("\\", "/").split("/")
@@ -185,7 +185,7 @@ def tidy(name: str) -> str:
 
 
 def _slug(name: str) -> str:
-    """A name for a file of ours that reminds of another."""
+    """Return a name for a file of ours that reminds of another."""
     return (
         re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[-64:].lstrip(".-")
         or "unnamed"
@@ -193,7 +193,9 @@ def _slug(name: str) -> str:
 
 
 def _stored(files: Sequence[Sent], place: Path) -> Path:
-    """A file as it is; an experiment folder as such; any other folder as an archive, so that no name becomes a path."""
+    """Return a file as it is; an experiment folder as such; any other folder as an archive, so that no name becomes a
+    path.
+    """
     name = tidy(files[0].name)
     if "/" not in name:
         path = place / _slug(name)
@@ -219,7 +221,7 @@ def _stored(files: Sequence[Sent], place: Path) -> Path:
 
 
 def _own_folder(files: Sequence[Sent]) -> dict[str, Sent]:
-    """The files of the one experiment folder among these, by their names in it; empty where there is none."""
+    """Return the files of the one experiment folder among these, by their names in it; empty where there is none."""
     names = {tidy(sent.name): sent for sent in files}
     folders = [name[: -len(JOURNAL)] for name in names if name.endswith(f"/{JOURNAL}")]
     if len(folders) != 1 or f"{folders[0]}{EXPERIMENT}" not in names:

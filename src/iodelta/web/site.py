@@ -26,13 +26,13 @@ class Site(msgspec.Struct, frozen=True):
 
 
 def may_start(request: Request) -> bool:
-    """Whether this user may start experiments."""
+    """Return whether this user may start experiments."""
     site: Site = request.app.state.site
     return site.rules.write and request.scope["user"].may("run")
 
 
 def led_to(request: Request, path: str, status: int = 303) -> Response:
-    """A redirect to another page of this site, by default with GET."""
+    """Return a redirect to another page of this site, by default with GET."""
     site: Site = request.app.state.site
     return RedirectResponse(f"{site.rules.prefix}{path}", status)
 

@@ -60,13 +60,13 @@ class StartedAnswer(msgspec.Struct, frozen=True):
 
 
 def own_place(request: Request) -> Path:
-    """The directory in which experiments are started."""
+    """Return the directory in which experiments are started."""
     site: Site = request.app.state.site
     return site.folders.roots[0]
 
 
 def form(request: Request) -> Response:
-    """The empty form, or the one that a plan was made of."""
+    """Return the empty form, or the one that a plan was made of."""
     _may(request)
     identifier = request.query_params.get("from", "")
     draft = _drafts(request).get(identifier, request.scope["user"].name)
@@ -102,14 +102,14 @@ def _proposed(request: Request, fields: Mapping[str, str]) -> Response:
 def _refused(
     request: Request, fields: Mapping[str, str], problems: dict[str, str]
 ) -> Response:
-    """What is wrong with the fields: a document, or the form with a message at each field."""
+    """Return what is wrong with the fields: a document, or the form with a message at each field."""
     if prefers_json(request):
         return document(FormAnswer(problems), 422)
     return _form(request, fields, problems, 422)
 
 
 def _field_of(error: IodeltaError, fields: Mapping[str, str]) -> str:
-    """The field that a message of a parser, a knob or fio is about."""
+    """Return the field that a message of a parser, a knob or fio is about."""
     rows = {
         fields.get(f"setting-{number}", ""): number for number in range(1, ROWS + 1)
     }
@@ -163,7 +163,7 @@ def _chosen(offered: tuple[Place, ...], fields: Mapping[str, str]) -> Place:
 
 
 def plan(request: Request) -> Response:
-    """The plan, before anything starts; afterwards the way to what is measured."""
+    """Return the plan, before anything starts; afterwards the way to what is measured."""
     _may(request)
     draft = _draft(request)
     if draft.folder:
@@ -230,7 +230,7 @@ async def cancel(request: Request) -> Response:
 
 
 def may_cancel(request: Request, folder: str) -> bool:
-    """Whether this user may end the run in a folder from its page."""
+    """Return whether this user may end the run in a folder from its page."""
     launches = _launches(request)
     return (
         may_start(request)
@@ -240,7 +240,7 @@ def may_cancel(request: Request, folder: str) -> bool:
 
 
 def started_by(request: Request, folder: str) -> str:
-    """The user who started it from a page; empty if it was not, or if this server has no logins."""
+    """Return the user who started it from a page; empty if it was not, or if this server has no logins."""
     launch = _launches(request).get(folder)
     return "" if launch is None else launch.by
 

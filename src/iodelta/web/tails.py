@@ -162,7 +162,7 @@ class Tail:
 
 
 def _shared(event: Event) -> Event:
-    """The event with one copy of its names for all trials."""
+    """Return the event with one copy of its names for all trials."""
     if not isinstance(event, Started):
         return event
     cell, variant = sys.intern(event.cell), sys.intern(event.variant)

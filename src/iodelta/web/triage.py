@@ -57,7 +57,7 @@ def triage(request: Request) -> Response:
 
 
 def alert(request: Request) -> Response:
-    """One alert in full."""
+    """Return one alert in full."""
     alert_here = alert_of(request)
     if prefers_json(request):
         return document(alert_here)
@@ -137,7 +137,7 @@ def _moment(text: str) -> float:
 
 
 def _back(back: str) -> str:
-    """The page that the form was on; the list of alerts for any other address."""
+    """Return the page that the form was on; the list of alerts for any other address."""
     if re.fullmatch(r"/(triage|series/-?\d{1,20}|alert/[0-9a-f]{1,64})", back):
         return back
     return "/triage"

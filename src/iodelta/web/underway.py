@@ -99,7 +99,7 @@ def comparisons(
     counted: Sequence[Trial],
     courses: Mapping[Pair, tuple[Interval, ...]],
 ) -> tuple[Comparison, ...]:
-    """All comparisons of a judgement, the open ones first; ``counted`` are the trials that it rests on."""
+    """Return all comparisons of a judgement, the open ones first; ``counted`` are the trials that it rests on."""
     with_kind = len({metric.kind for metric in metrics}) > 1
     groups = comparisons_of(judgement)
     groups.sort(key=lambda verdicts: next_step(verdicts) in SETTLED)
@@ -114,7 +114,7 @@ def comparisons(
 
 
 def _changes(verdict: Verdict, counted: Sequence[Trial]) -> tuple[float, ...]:
-    """The change in every block of a comparison, as shares."""
+    """Return the change in every block of a comparison, as shares."""
     blocks = blocks_of(trial for trial in counted if trial.cell == verdict.cell)
     pairs = pairs_of(blocks, verdict.metric, verdict.baseline, verdict.variant)
     return tuple(new / old - 1.0 for old, new in pairs if old > 0.0)
@@ -154,7 +154,7 @@ def _comparison(
 
 
 def comparisons_of(judgement: Judgement) -> list[tuple[Verdict, ...]]:
-    """The verdicts of each cell and variant."""
+    """Return the verdicts of each cell and variant."""
     groups: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in judgement.verdicts:
         groups.setdefault((verdict.cell, verdict.variant), []).append(verdict)
@@ -162,7 +162,7 @@ def comparisons_of(judgement: Judgement) -> list[tuple[Verdict, ...]]:
 
 
 def progress(known: Underway) -> str:
-    """How far it is, as the run's own line says it."""
+    """Return how far it is, as the run's own line says it."""
     if not known.block:
         return "no trial yet"
     block = f"block {known.block} of at most {known.most}"
@@ -173,7 +173,9 @@ def progress(known: Underway) -> str:
 
 
 def course_of(comparison: Comparison, most: int, margin: float) -> Mapping[str, object]:
-    """The picture of a comparison: blocks from left to right, the interval around its change, the margin as a band."""
+    """Return the picture of a comparison: blocks from left to right, the interval around its change, the margin as a
+    band.
+    """
     ends: list[float] = []
     for _, low, high in comparison.course[-3:]:
         ends += [abs(low), abs(high)]

@@ -77,13 +77,13 @@ async def take(request: Request) -> Response:
 
 
 def first(request: Request) -> Response:
-    """The page that says most."""
+    """Return the page that says most."""
     upload = _upload(request)
     return led_to(request, f"/upload/{upload.id}/{_views(upload)[0]}")
 
 
 def page(request: Request) -> Response:
-    """One of its pages."""
+    """Return one of its pages."""
     upload, what = _upload(request), request.path_params["what"]
     views = _views(upload)
     if what not in views:
@@ -106,7 +106,7 @@ def page(request: Request) -> Response:
 
 
 def _without_directory(response: Response, upload: Upload) -> Response:
-    """The response without the server's own directory, which would mean nothing to the sender."""
+    """Return the response without the server's own directory, which would mean nothing to the sender."""
     body = bytes(response.body)
     for number in range(len(upload.paths)):
         body = body.replace(f"{upload.directory}/{number}/".encode(), b"")
@@ -125,7 +125,7 @@ def _upload(request: Request) -> Upload:
 
 
 def _views(upload: Upload) -> tuple[str, ...]:
-    """The pages of an upload, first the one that says most."""
+    """Return the pages of an upload, first the one that says most."""
     if len(upload.paths) > 1:
         return ("compare", "show", "audit")
     if is_own(upload.paths[0]):

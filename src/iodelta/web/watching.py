@@ -23,13 +23,13 @@ SHOWN = 20
 
 
 def is_wanted(request: Request, place: Place) -> bool:
-    """Whether this page answers for the report: the experiment goes on, and a person did not ask for the report."""
+    """Return whether this page answers for the report: the experiment goes on, and a person did not ask for the report."""
     asks = "report" in request.query_params or prefers_json(request)
     return not asks and _live(request).goes_on(place)
 
 
 def page(request: Request, place: Place) -> Response:
-    """The whole page."""
+    """Return the whole page."""
     return _shown(
         request,
         "live.html",
@@ -39,7 +39,7 @@ def page(request: Request, place: Place) -> Response:
 
 
 def now(request: Request) -> Response:
-    """The part of the page that changes."""
+    """Return the part of the page that changes."""
     place = place_of(request)
     known = _live(request).underway(place, folder_of(place), wait=FIRST)
     if prefers_json(request):
@@ -50,7 +50,7 @@ def now(request: Request) -> Response:
 
 
 async def events(request: Request) -> Response:
-    """The lines of the journal, each as it is written."""
+    """Return the lines of the journal, each as it is written."""
     site = request.app.state.site
     place = place_of(request)
     folder_of(place)  # which refuses what must not be read

@@ -63,7 +63,7 @@ def background_fio(
     files: str = "",
     place: str = "background",
 ) -> tuple[str, ...]:
-    """The command of a fio job on ``target`` as a background load: it runs until it is stopped.
+    """Return the command of a fio job on ``target`` as a background load: it runs until it is stopped.
 
     Its options may not name another file, because the guard checks only the target. ``files`` is the pattern for file
     names in a ``directory`` (``filename_format``). Raises RequestError, with ``place``, for options it may not set.
@@ -160,7 +160,7 @@ class BackgroundLoad:
         end_carrying(self._machine, LOAD, self._token)
 
     def account(self, window: tuple[float, float]) -> Background:
-        """What the load did between two Unix times: the measured window of a trial.
+        """Return what the load did between two Unix times: the measured window of a trial.
 
         The rate is bytes read from and written to storage by its processes (``read_bytes`` and ``write_bytes`` of
         /proc/PID/io, sampled once a second). Cached reads and the work of kernel threads on its behalf do not count; a
@@ -222,7 +222,7 @@ class BackgroundLoad:
             self._settled.set()
 
     def _live(self) -> int | None:
-        """One life of the command: its exit code, or None when it was stopped."""
+        """Return one life of the command: its exit code, or None when it was stopped."""
         process = self._machine.start(
             self.words, env=self._env, cwd=self._workdir, stderr=self._errors
         )
@@ -282,7 +282,7 @@ class BackgroundLoad:
 
 
 def background_findings(background: Background) -> tuple[Finding, ...]:
-    """Whether the load was there during the trial: hard when it was missing for more than half of it."""
+    """Return whether the load was there during the trial: hard when it was missing for more than half of it."""
     place = shlex.join(background.command)
     codes = ", ".join(str(code) for code in sorted(set(background.exit_codes)))
     findings = []
@@ -337,7 +337,7 @@ def _rate(
 
 
 def _at(samples: Sequence[tuple[float, float]], when: float) -> float:
-    """The cumulative count at a time, linear between samples."""
+    """Return the cumulative count at a time, linear between samples."""
     index = bisect.bisect(samples, (when, float("inf")))
     if index == 0:
         if len(samples) == 0:

@@ -78,7 +78,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def python(machine: Machine) -> str:
-    """The Python that runs the supervisor there. Raises MeasureError."""
+    """Return the Python that runs the supervisor there. Raises MeasureError."""
     if isinstance(machine, LocalMachine):
         return sys.executable
     if (
@@ -103,7 +103,7 @@ def install(machine: Machine, workdir: str) -> None:
 def values_of(
     cell: Cell, variant: Variant, *, target: str, trial: float, seed: int
 ) -> dict[str, str]:
-    """The value of each name in braces for one trial; a variant's own parameters replace the cell's."""
+    """Return the value of each name in braces for one trial; a variant's own parameters replace the cell's."""
     given = {"target": target, "trial": f"{trial:g}", "seed": str(seed)}
     return {
         **given,
@@ -112,7 +112,7 @@ def values_of(
 
 
 def command(request: FioRequest) -> list[str]:
-    """The command line of ``request``, the supervisor first."""
+    """Return the command line of ``request``, the supervisor first."""
     report = f"{request.workdir}/{REPORT}"
     supervisor = [
         request.fio,
@@ -177,7 +177,7 @@ def run_all(
 
 
 def not_run(request: FioRequest, now: float, problem: str) -> FioRun:
-    """A run that did not happen, because its reset failed."""
+    """Return a run that did not happen, because its reset failed."""
     return FioRun(
         request=request,
         args=request.words,
@@ -265,7 +265,7 @@ def _built_in(report: Report) -> dict[str, Quantity]:
 
 
 def _writes(run: FioRun, report: Report) -> list[Finding]:
-    """A finding when its processes wrote although its owner says that it only reads."""
+    """Return a finding when its processes wrote although its owner says that it only reads."""
     # Output is a write, too, and a page that is written back while the output still grows is counted each time.
     if not run.request.only_reads or report.written <= UNNOTICED + 4 * report.printed:
         return []
@@ -292,7 +292,7 @@ def _unseen_memory(run: FioRun, report: Report) -> list[Finding]:
 
 
 def _problem(run: FioRun, report: Report) -> Finding | None:
-    """Why the run has no result, if so."""
+    """Return why the run has no result, if so."""
     lines = lines_of(run.output, run.stderr)
     if report.stuck:
         text = f"processes do not end even after SIGKILL: {', '.join(report.stuck)}"

@@ -14,7 +14,7 @@ _ERROR_LINE = r"err=|error|fail|unable|can't|cannot|no such|permission|unrecogni
 
 
 def ending(run: FioRun, lines: Sequence[str]) -> list[Finding]:
-    """Why fio did not end well, if so: ``fio.stopped``, ``fio.timeout`` or ``fio.failed``."""
+    """Return why fio did not end well, if so: ``fio.stopped``, ``fio.timeout`` or ``fio.failed``."""
     tool = run.request.tool
     if run.ended == "stopped":
         return [
@@ -41,14 +41,14 @@ def ending(run: FioRun, lines: Sequence[str]) -> list[Finding]:
 def finding(
     run: FioRun, rule: str, severity: Severity, text: str, remedy: str = ""
 ) -> Finding:
-    """A finding about this run; a hard one says how to see it again unless ``remedy`` says better."""
+    """Return a finding about this run; a hard one says how to see it again unless ``remedy`` says better."""
     if severity == "hard" and not remedy:
         remedy = f"see what it says to: {shlex.join(run.args)}"
     return Finding(rule, severity, run.request.target, text, remedy)
 
 
 def words_of(lines: Sequence[str]) -> str:
-    """The tool's own explanation: its error lines, else its last line."""
+    """Return the tool's own explanation: its error lines, else its last line."""
     errors = [line for line in lines if re.search(_ERROR_LINE, line, re.I)]
     return "; ".join(dict.fromkeys((errors or lines[-1:])[:3])) or "it gave no reason"
 

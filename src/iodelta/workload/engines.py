@@ -40,7 +40,7 @@ def engine_refusal(
     fio: str = "fio",
     launcher: tuple[str, ...] = (),
 ) -> str | None:
-    """Why ``engine`` cannot be used here, or None: tries one read of a small file in ``workdir``.
+    """Return why ``engine`` cannot be used here, or None: tries one read of a small file in ``workdir``.
 
     "io_uring: Operation not permitted (kernel.io_uring_disabled = 2)". Takes about 0.3 s. Raises MachineError where fio
     does not end in time, which says nothing about the engine.
@@ -100,7 +100,7 @@ def refused_engines(
 def _refused(
     wanted: Mapping[str, str | None], reasons: Mapping[str, str | None]
 ) -> dict[str, str]:
-    """Those whose engine has a reason against it, with the reason."""
+    """Return those whose engine has a reason against it, with the reason."""
     refusals = {name: reasons.get(engine or "") for name, engine in wanted.items()}
     return {name: reason for name, reason in refusals.items() if reason}
 

@@ -45,7 +45,7 @@ _EARLY = ("kb_base", "ioengine")
 
 
 def command(request: FioRequest) -> list[str]:
-    """The command line of ``request``: the user's options as they are, then ours, which win by coming last.
+    """Return the command line of ``request``: the user's options as they are, then ours, which win by coming last.
 
     Raises RequestError for an option that iodelta sets itself, one that runs commands unless allowed, a target that fio
     cannot name, and times or seeds it cannot take.
@@ -89,7 +89,7 @@ def command(request: FioRequest) -> list[str]:
 
 
 def command_of(request: FioRequest) -> list[str]:
-    """The command line of ``request``, whichever tool it is for. Raises RequestError."""
+    """Return the command line of ``request``, whichever tool it is for. Raises RequestError."""
     if request.tool == "command":
         return any_command.command(request)
     return command(request) if request.tool == "fio" else io_uring.command(request)
@@ -103,7 +103,7 @@ def target_words(target: str, kind: str, files: str = "") -> tuple[str, ...]:
 
 
 def option_words(options: Sequence[Option]) -> tuple[str, ...]:
-    """The options as fio's command line takes them.
+    """Return the options as fio's command line takes them.
 
     There (unlike in a job file) kb_base and the engine must come before the options they change.
     """
@@ -112,7 +112,7 @@ def option_words(options: Sequence[Option]) -> tuple[str, ...]:
 
 
 def reads_only(options: Sequence[Option]) -> bool:
-    """Whether ``rw`` only reads: then fio can run with ``--readonly``."""
+    """Return whether ``rw`` only reads: then fio can run with ``--readonly``."""
     modes = [value for name, value in options if canonical(name) == "rw"]
     return not modes or (modes[-1] or "").split(":")[0] in READS
 
@@ -197,7 +197,7 @@ def check_reach(request: FioRequest, size: int) -> None:
 
 
 def _reach(request: FioRequest, whole: int) -> float:
-    """The end of what the workload touches in a file of ``whole`` bytes; infinite if unknown."""
+    """Return the end of what the workload touches in a file of ``whole`` bytes; infinite if unknown."""
     given = {canonical(name): (value or "").strip() for name, value in request.options}
     if any(
         given.get(name, "0") != "0"
@@ -332,7 +332,7 @@ def _wait(
 
 
 def _contents(machine: Machine, paths: list[str]) -> list[bytes]:
-    """The bytes of each file, empty where fio made none."""
+    """Return the bytes of each file, empty where fio made none."""
     contents = []
     with machine.together("fio"):
         for path in paths:

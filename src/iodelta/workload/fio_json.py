@@ -57,7 +57,7 @@ class FioDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def documents(output: bytes) -> tuple[list[bytes], str]:
-    """The JSON documents in a fio output (it appends one per status interval), and the text around them.
+    """Return the JSON documents in a fio output (it appends one per status interval), and the text around them.
 
     fio prints a document's braces alone in the first column; notes and error lines share the file with it.
     """
@@ -114,7 +114,7 @@ def read_document(document: bytes) -> FioDocument:
 
 
 def _without_nan(document: bytes) -> bytes:
-    """The document without nan and inf, which are not JSON: fio prints them with "%f". Raises DecodeError."""
+    """Return the document without nan and inf, which are not JSON: fio prints them with "%f". Raises DecodeError."""
     text = re.sub(rb'"\s*:\s*-?(?:nan|inf)\b', b'": null', document)
     return msgspec.json.encode(_known(msgspec.json.decode(text)))
 
@@ -167,7 +167,7 @@ def merged(jobs: Sequence[FioJob]) -> FioJob:
 
 
 def _members(job: RawJob, directions: Sequence[Direction]) -> float:
-    """The factor that makes fio's CPU, a share of the members' summed runtime, a share of one CPU."""
+    """Return the factor that makes fio's CPU, a share of the members' summed runtime, a share of one CPU."""
     longest = max((d.runtime_ms for d in directions), default=0)
     if job.job_runtime and longest:
         return job.job_runtime / longest
@@ -195,7 +195,7 @@ def _job(job: RawJob) -> FioJob:
 
 
 def merged_direction(parts: Sequence[Direction]) -> Direction:
-    """What jobs that ran together did in one direction."""
+    """Return what jobs that ran together did in one direction."""
     ios, size = sum(d.ios for d in parts), sum(d.bytes for d in parts)
     longest = max(d.runtime_ms for d in parts)
     return Direction(
@@ -214,7 +214,7 @@ def merged_direction(parts: Sequence[Direction]) -> Direction:
 
 
 def merged_latency(parts: Iterable[Latency | None]) -> Latency | None:
-    """The latency of jobs that ran together, or one after the other; None where none was measured."""
+    """Return the latency of jobs that ran together, or one after the other; None where none was measured."""
     known = [part for part in parts if part is not None]
     if not known:
         return None

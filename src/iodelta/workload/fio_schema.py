@@ -44,7 +44,7 @@ class RawLatency(msgspec.Struct, dict=True):
 
     @property
     def binned(self) -> bool:
-        """Whether there are bins, or something else in their place."""
+        """Return whether there are bins, or something else in their place."""
         return bytes(self.bins).strip(b"{} \t\r\n") != b""
 
     @cached_property
@@ -199,7 +199,7 @@ _decoder = decoder(RawDocument)
 
 
 def decoded(text: bytes) -> RawDocument:
-    """One whole document. Raises DecodeError. Where the native core is installed, it reads the bins."""
+    """Return one whole document. Raises DecodeError. Where the native core is installed, it reads the bins."""
     take = native_function("take_bins") if b'"bins"' in text else None
     taken = take(text) if take else None
     if taken is None:
@@ -333,7 +333,7 @@ def latency(
 
 @lru_cache(maxsize=64)
 def _percents(keys: tuple[str, ...]) -> tuple[float, ...]:
-    """The keys as percentages. All runs of an experiment list the same ones, so they are parsed once."""
+    """Return the keys as percentages. All runs of an experiment list the same ones, so they are parsed once."""
     return tuple(map(_percent, keys))
 
 
@@ -348,7 +348,7 @@ def _percent(key: str) -> float:
 
 @lru_cache(maxsize=2 * BINS)
 def centre(value: float, microseconds: bool = False) -> Quantity:
-    """A percentile printed as the centre of its bin: anything inside the bin prints the same.
+    """Return a percentile printed as the centre of its bin: anything inside the bin prints the same.
 
     The last bin, from 17.0 s (16.6 s before 2.99), takes all that is longer.
     """

@@ -32,7 +32,8 @@ REFUSING = (6, 11)
 
 
 def program(machine: Machine, tool: str, workdir: str = "") -> str:
-    """The path on the machine of the ``t/io_uring`` that an experiment's ``tool`` names, or of the one that was built.
+    """Return the path on the machine of the ``t/io_uring`` that an experiment's ``tool`` names, or of the one that was
+    built.
 
     On another machine the built one, which is static, is copied into ``workdir``; without a ``workdir`` nothing is
     copied, and the result is only a name to show. Raises MeasureError, RequestError.
@@ -56,7 +57,7 @@ def program(machine: Machine, tool: str, workdir: str = "") -> str:
 
 
 def usage(machine: Machine, path: str) -> frozenset[str]:
-    """The letters of the switches that this ``t/io_uring`` has. Raises MeasureError when it is another program."""
+    """Return the letters of the switches that this ``t/io_uring`` has. Raises MeasureError when it is another program."""
     done = machine.run([path], timeout=10)
     letters = frozenset(
         re.findall(
@@ -79,12 +80,12 @@ def usage(machine: Machine, path: str) -> frozenset[str]:
 
 
 def is_polling(own: Mapping[str, str | None]) -> bool:
-    """Whether a cell with these options polls, as ``t/io_uring`` does by default."""
+    """Return whether a cell with these options polls, as ``t/io_uring`` does by default."""
     return own.get("ioengine") == "io_uring" and own.get("hipri") != "0"
 
 
 def cannot_poll(machine: Machine, disk: str) -> bool:
-    """Whether the kernel there refuses to poll a disk, given by its kernel name. Nothing is sent to the disk."""
+    """Return whether the kernel there refuses to poll a disk, given by its kernel name. Nothing is sent to the disk."""
     release = attribute(machine, "/proc/sys/kernel/osrelease") or ""
     version = re.match(r"(\d+)\.(\d+)", release)
     if version is None or (int(version[1]), int(version[2])) < REFUSING:
@@ -97,7 +98,7 @@ def _is_unpolled(lines: Sequence[str]) -> bool:
 
 
 def command(request: FioRequest) -> list[str]:
-    """The command line of ``request``. Raises RequestError for what ``t/io_uring`` cannot do."""
+    """Return the command line of ``request``. Raises RequestError for what ``t/io_uring`` cannot do."""
     if request.size is not None and request.target_kind == "device":
         raise RequestError(
             "t/io_uring reads all of a device",
@@ -126,7 +127,7 @@ def command(request: FioRequest) -> list[str]:
 
 
 def seconds(ramp: float, runtime: float) -> int:
-    """How long a run is: its first second or its ramp is dropped, its last is not printed."""
+    """Return how long a run is: its first second or its ramp is dropped, its last is not printed."""
     return max(1, math.ceil(ramp)) + math.ceil(runtime) + 1
 
 
@@ -198,7 +199,7 @@ def windows(
 
 
 def _problems(run: FioRun, lines: Sequence[str], counted: int) -> list[Finding]:
-    """What is wrong with the output of a run that ended well."""
+    """Return what is wrong with the output of a run that ended well."""
     trouble = [line for line in lines if TROUBLE.search(line)]
     if not counted:
         words = (

@@ -42,7 +42,7 @@ class Second:
             self.mib = exact if unit == "M" else wide
 
     def fits(self, block: int) -> Quantity | None:
-        """The IOPS that both fields allow with this block size; None when they contradict each other."""
+        """Return the IOPS that both fields allow with this block size; None when they contradict each other."""
         if self.mib is None:
             return self.iops
         per = 2**20 // block if block <= 2**20 else 2**20 / block

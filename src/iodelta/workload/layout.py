@@ -317,7 +317,7 @@ def _files(machine: Machine, folder: str) -> dict[str, _Stat]:
 
 
 def _stats(machine: Machine, paths: Sequence[str]) -> dict[str, _Stat]:
-    """What exists of ``paths``; symbolic links are followed."""
+    """Return what exists of ``paths``; symbolic links are followed."""
     if not paths:
         return {}
     listing = machine.run(

@@ -20,7 +20,7 @@ $0
 
 
 def marked(experiment: str) -> dict[str, str]:
-    """The environment that marks a load as belonging to ``experiment``."""
+    """Return the environment that marks a load as belonging to ``experiment``."""
     return {MARKER: experiment}
 
 

@@ -99,5 +99,5 @@ class FioResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def usable(self) -> bool:
-        """Whether the numbers may be used: no finding is ``hard``."""
+        """Return whether the numbers may be used: no finding is ``hard``."""
         return all(finding.severity != "hard" for finding in self.findings)

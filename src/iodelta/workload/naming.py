@@ -16,7 +16,7 @@ _MISREAD = re.compile(r"[;#\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufffd]"
 
 
 def misread(path: str) -> str:
-    """Why fio would not open ``path`` for that name; empty when it would."""
+    """Return why fio would not open ``path`` for that name; empty when it would."""
     if not path.startswith("/"):
         return "it is not an absolute path"
     match = _MISREAD.search(path)

@@ -28,7 +28,7 @@ class Job(msgspec.Struct, frozen=True):
 
 
 def job_of(name: str, request: FioRequest) -> Job:
-    """The job of ``request``. Raises RequestError as ``command`` does."""
+    """Return the job of ``request``. Raises RequestError as ``command`` does."""
     return job_of_words(
         name,
         command(request),
@@ -37,7 +37,7 @@ def job_of(name: str, request: FioRequest) -> Job:
 
 
 def job_of_words(name: str, words: Sequence[str], target: Sequence[str]) -> Job:
-    """The job in a whole command line: from its ``--name`` on, without the words of its ``target``."""
+    """Return the job in a whole command line: from its ``--name`` on, without the words of its ``target``."""
     start = next(at for at, word in enumerate(words) if word.startswith("--name="))
     return Job(name, tuple(word for word in words[start:] if word not in target))
 
@@ -58,7 +58,7 @@ def check(
 def _refused(
     machine: Machine, jobs: Sequence[Job], workdir: str, fio: str
 ) -> tuple[Job, str] | None:
-    """The first job that this fio does not accept, with fio's message; None when it accepts every job.
+    """Return the first job that this fio does not accept, with fio's message; None when it accepts every job.
 
     Starting fio takes 0.2 s and a further job next to nothing, so all jobs are checked at once, and halved only to find
     a bad one.

@@ -15,7 +15,8 @@ KINDS = ("read", "write", "trim", "mixed")
 
 
 def pooled(results: Sequence[FioResult]) -> FioResult:
-    """All I/Os over all the time; ``counters`` has the rate of each run (``run.1.iops``), which show how runs scatter.
+    """Return all I/Os over all the time; ``counters`` has the rate of each run (``run.1.iops``), which show how runs
+    scatter.
 
     Latencies merge as those of jobs do: exact but for percentiles, which the histograms have. One result is itself.
     """

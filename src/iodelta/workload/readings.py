@@ -33,8 +33,8 @@ class UnreadError(Exception):
 
 
 def lines_of(*outputs: bytes) -> list[str]:
-    """The lines of the outputs that a terminal shows in the end: without colours, and without what was written over by
-    a carriage return, a backspace, or after the cursor went up. Empty ones are left out."""
+    """Return the lines of the outputs that a terminal shows in the end: without colours, and without what was written
+    over by a carriage return, a backspace, or after the cursor went up. Empty ones are left out."""
     lines: list[str] = []
     for output in outputs:
         shown: list[str] = []
@@ -55,7 +55,7 @@ def lines_of(*outputs: bytes) -> list[str]:
 
 
 def read(measure: Measure, stdout: bytes, stderr: bytes) -> Quantity:
-    """The value of ``measure``. Raises UnreadError when there is none, or more than one."""
+    """Return the value of ``measure``. Raises UnreadError when there is none, or more than one."""
     if measure.json:
         text, unit = _in_json(measure, stdout), measure.unit
     elif measure.pattern:
@@ -66,7 +66,7 @@ def read(measure: Measure, stdout: bytes, stderr: bytes) -> Quantity:
 
 
 def _by_pattern(measure: Measure, lines: Sequence[str]) -> tuple[str, str]:
-    """The number, and its unit: the pattern's own where it has one."""
+    """Return the number, and its unit: the pattern's own where it has one."""
     if not lines:
         raise UnreadError("the command printed nothing")
     pattern = re.compile(measure.pattern)
@@ -108,7 +108,7 @@ def _of_last_line(lines: Sequence[str]) -> str:
 
 
 def _in_json(measure: Measure, stdout: bytes) -> str:
-    """The number as it is spelt there."""
+    """Return the number as it is spelt there."""
     text = stdout.decode(errors="replace").strip()
     if measure.last_line:
         text = next(reversed(lines_of(stdout)), "")
@@ -136,7 +136,7 @@ class _Spelt(str):
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object. Raises ValueError for a key that appears twice: it is not clear which one counts."""
+    """Return an object. Raises ValueError for a key that appears twice: it is not clear which one counts."""
     table = dict(pairs)
     if len(table) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -154,7 +154,7 @@ def _inside(value: Any, step: str | int, measure: Measure) -> Any:
 
 
 def _quantity(text: str, unit: str, measure: Measure) -> Quantity:
-    """A printed number in the unit of its metric. Raises UnreadError."""
+    """Return a printed number in the unit of its metric. Raises UnreadError."""
     if not NUMBER.fullmatch(text):
         raise UnreadError(f"{_shown(text)} is not a number")
     digits = re.sub(r"[_']", "", text)

@@ -132,7 +132,7 @@ def _messages(run: FioRun, lines: Sequence[str]) -> list[Finding]:
 
 
 def _problems(run: FioRun, job: FioJob, messages: Sequence[str]) -> list[Finding]:
-    """What is wrong with the result of a fio that ended well."""
+    """Return what is wrong with the result of a fio that ended well."""
     useless = _useless(run, job, messages)
     if useless:
         return [useless]
@@ -158,7 +158,7 @@ def _problems(run: FioRun, job: FioJob, messages: Sequence[str]) -> list[Finding
 
 
 def _useless(run: FioRun, job: FioJob, messages: Sequence[str]) -> Finding | None:
-    """Why the whole result says nothing about the target, if so."""
+    """Return why the whole result says nothing about the target, if so."""
     if job.error:
         return finding(
             run,
@@ -214,7 +214,9 @@ def _wrong_length(run: FioRun, job: FioJob) -> list[Finding]:
 
 
 def _ramp_counted(run: FioRun, job: FioJob) -> list[Finding]:
-    """A finding when the run was too short for its ramp plus what it measured: with a rate, fio may end in its ramp."""
+    """Return a finding when the run was too short for its ramp plus what it measured: with a rate, fio may end in its
+    ramp.
+    """
     ramp, longest = (
         run.request.ramp,
         max(direction.runtime_ms for direction in job.directions) / 1000,
@@ -252,7 +254,7 @@ def _idle(run: FioRun, job: FioJob) -> tuple[Direction, ...]:
 
 
 def _expected(request: FioRequest) -> set[Kind]:
-    """The directions that this workload must have done."""
+    """Return the directions that this workload must have done."""
     given = {canonical(name): value or "" for name, value in request.options}
     mode = given.get("rw", "read").split(":")[0].removeprefix("rand")
     expected: dict[str, set[Kind]] = {

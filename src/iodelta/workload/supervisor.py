@@ -136,7 +136,7 @@ def watch(pid: int, begun: float, limit: float, most: int) -> tuple[int | None, 
 
 
 def run(words: list[str], limit: float, most: int) -> dict[str, object]:
-    """What a command did and used."""
+    """Return what a command did and used."""
     started, begun = time.time(), time.monotonic()
     try:
         pid = os.posix_spawnp(words[0], words, os.environ, setsigmask=())

@@ -26,7 +26,7 @@ MIXED = frozenset({"rw", "readwrite", "randrw", "trimwrite", "randtrimwrite"})
 
 
 def slots(run: Run) -> float | None:
-    """The most I/Os that can be in flight: iodepth x jobs; None if the source does not say.
+    """Return the most I/Os that can be in flight: iodepth x jobs; None if the source does not say.
 
     The average over the time of the longest job, if the jobs did not all run at once.
     """
@@ -91,7 +91,7 @@ def _depths(
 
 
 def held_back(run: Run) -> bool:
-    """Whether options keep the run from filling its depth, or it waits for its own fsync."""
+    """Return whether options keep the run from filling its depth, or it waits for its own fsync."""
     return run.sync is not None or any(map(_HOLDS_BACK.match, run.options))
 
 
@@ -131,8 +131,8 @@ def _at_once(run: Run) -> Quantity | None:
 
 
 def _may_be_of_sections(run: Run) -> bool:
-    """Whether a group may contain jobs of several sections. Its depth and JSON's numjobs are then those of one section,
-    and the group may contain more jobs."""
+    """Return whether a group may contain jobs of several sections. Its depth and JSON's numjobs are then those of one
+    section, and the group may contain more jobs."""
     is_report = run.format in ("json", "json+", "text")
     if run.group is None or not is_report:
         return False
@@ -140,7 +140,9 @@ def _may_be_of_sections(run: Run) -> bool:
 
 
 def _is_one_at_a_time(run: Run) -> bool:
-    """Whether a group of one job is known to contain no other: the text counts the jobs, JSON shows when they ran."""
+    """Return whether a group of one job is known to contain no other: the text counts the jobs, JSON shows when they
+    ran.
+    """
     if run.format == "text":
         return True
     return run.concurrency is not None and run.concurrency < 1.5
@@ -170,14 +172,14 @@ def mismatch(evidence: Evidence) -> Iterator[Mark]:
 
 
 def _runs_empty(run: Run) -> bool:
-    """Whether the depth falls at the end by design: each thread of elbencho has a fixed share of the work, and the
-    rates are over the time until the last thread is done."""
+    """Return whether the depth falls at the end by design: each thread of elbencho has a fixed share of the work, and
+    the rates are over the time until the last thread is done."""
     return run.table == "elbencho"
 
 
 def _before(run: Run) -> float:
-    """How much longer than the measured window its I/Os may have been in flight, as a share of the window: fio counts
-    the whole latency of an I/O that began in the ramp, at most the maximum."""
+    """Return how much longer than the measured window its I/Os may have been in flight, as a share of the window: fio
+    counts the whole latency of an I/O that began in the ramp, at most the maximum."""
     if run.options.get("ramp_time", "0").strip("0 smu") == "":
         return 0.0
     reach = 0.0
@@ -189,7 +191,7 @@ def _before(run: Run) -> float:
 
 
 def _mended(index: int, run: Run, most: float) -> tuple[Repair, ...]:
-    """A repair by Little's law: the mean latency, if one direction did all I/O."""
+    """Return a repair by Little's law: the mean latency, if one direction did all I/O."""
     if len(parts(run)) != 1:
         return ()
     iops = parts(run)[0].iops.value

@@ -66,7 +66,7 @@ def _shared(
 
 
 def _is_counted(direction: Direction) -> bool:
-    """Whether the I/Os of one direction are known."""
+    """Return whether the I/Os of one direction are known."""
     return direction.kind != "mixed" and _ios(direction) > 0
 
 
@@ -85,7 +85,7 @@ def _ios(direction: Direction) -> int:
 
 
 def _tops(disks: tuple[Disk, ...]) -> list[Disk]:
-    """The devices that fio used; stacked devices without their members, also where these are not marked."""
+    """Return the devices that fio used; stacked devices without their members, also where these are not marked."""
     tops = list(itertools.filterfalse(_is_member, disks))
     return list(filter(_is_stacked, tops)) or tops
 
@@ -123,7 +123,7 @@ def _names(disks: tuple[Disk, ...]) -> str:
 
 
 def _synced(run: Run) -> bool:
-    """Whether fsync or a similar call made the file system write its metadata."""
+    """Return whether fsync or a similar call made the file system write its metadata."""
     return run.sync is not None or not _SYNCS.isdisjoint(run.options)
 
 
@@ -140,7 +140,7 @@ def _bytes(disks: list[Disk], kind: str) -> int | None:
 
 
 def _stretch(runs: list[Run]) -> float:
-    """The factor by which the device may have done more than fio counted: fio does not count its ramp."""
+    """Return the factor by which the device may have done more than fio counted: fio does not count its ramp."""
     times = [direction.runtime_ms for direction in _directions(runs)]
     longest = max(times, default=0) / 1000
     ramp = max(map(_ramp, runs), default=0.0)
@@ -191,7 +191,7 @@ def _all_direct(runs: list[Run]) -> bool:
 
 
 def _comparable(runs: list[Run], disks: tuple[Disk, ...], kind: str) -> bool:
-    """Whether the device's counts can be compared with fio's: buffered writes may reach it later."""
+    """Return whether the device's counts can be compared with fio's: buffered writes may reach it later."""
     if kind == "write" and not _all_direct(runs):
         return False
     # Without any count they are off (queue/iostats), or the device is served past the block layer.
@@ -227,7 +227,7 @@ def other_io(evidence: Evidence) -> Iterator[Mark]:
 
 
 def _counts_all(runs: list[Run]) -> bool:
-    """Whether fio counted nearly all its I/O: latency_target resets its counts, and fio does not count its ramp."""
+    """Return whether fio counted nearly all its I/O: latency_target resets its counts, and fio does not count its ramp."""
     tries_depths = any("latency_target" in run.options for run in runs)
     has_long_ramp = _stretch(runs) > 1 + RAMP_RATE
     return not tries_depths and not has_long_ramp

@@ -92,7 +92,7 @@ _STEADY = frozenset(("ss", "steadystate"))
 
 
 def _finished(run: Run) -> bool:
-    """Whether the run completed its ``size``."""
+    """Return whether the run completed its ``size``."""
     size = run.workload.size
     if size is None or "time_based" in run.options:
         return False

@@ -52,7 +52,7 @@ def trend(evidence: Evidence) -> Iterator[Mark]:
 
 
 def _way(rates: Sequence[float]) -> str:
-    """Whether rates rise or fall from each to the next; empty for neither."""
+    """Return whether rates rise or fall from each to the next; empty for neither."""
     if _rises(rates):
         return "rise"
     return "fall" if _rises(rates[::-1]) else ""
@@ -63,7 +63,7 @@ def _rises(rates: Sequence[float]) -> bool:
 
 
 def _sorted_by_design(runs: Sequence[Run], rows: Sequence[int]) -> bool:
-    """Whether the variants are a numbered series (v1, v2 ...), which somebody sorted."""
+    """Return whether the variants are a numbered series (v1, v2 ...), which somebody sorted."""
     variants = [variant(runs[index]) for index in rows]
     return all(re.search(r"\d", name) for name in variants)
 
@@ -136,7 +136,7 @@ def _words(run: Run) -> frozenset[str]:
 
 
 def _same_cell(row: _Row, later: _Row) -> bool:
-    """Whether rows of two tables have the same workload and variant, and one context contains the other."""
+    """Return whether rows of two tables have the same workload and variant, and one context contains the other."""
     if later.run.table == row.run.table or variant(later.run) != variant(row.run):
         return False
     if workload(later.run) != workload(row.run):

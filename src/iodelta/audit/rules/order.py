@@ -40,7 +40,7 @@ def out_of_order(evidence: Evidence) -> Iterator[Mark]:
     remedy="the mean was lost in processing: read it again from fio's own output",
 )
 def zero_mean(evidence: Evidence) -> Iterator[Mark]:
-    """One I/O as long as the maximum makes the mean of N I/Os at least maximum / N."""
+    """Yield one I/O as long as the maximum makes the mean of N I/Os at least maximum / N."""
     for index, name, latency in _latencies(evidence):
         longest = _longest(latency)
         is_zero = known(latency.mean) and latency.mean.value <= 0
@@ -52,7 +52,7 @@ def zero_mean(evidence: Evidence) -> Iterator[Mark]:
 
 
 def _longest(latency: Latency) -> Quantity | None:
-    """The maximum, or the highest percentile where there is no maximum; None without either."""
+    """Return the maximum, or the highest percentile where there is no maximum; None without either."""
     if known(latency.max):
         return latency.max
     percentiles = filter(known, latency.percentiles.values())
@@ -119,7 +119,9 @@ def _pairs(latency: Latency) -> Iterator[tuple[Named, Named]]:
 
 
 def _broken(first: Named, other: Named) -> str:
-    """The contradiction if the first is above the second by more than rounding and bins allow; empty without one."""
+    """Return the contradiction if the first is above the second by more than rounding and bins allow; empty without
+    one.
+    """
     (name, low), (other_name, high) = first, other
     if low.value != low.value or high.value != high.value:
         return ""
@@ -130,7 +132,7 @@ def _broken(first: Named, other: Named) -> str:
 
 
 def _sum(run: Run, slat: Latency | None, clat: Latency | None, lat: Latency) -> str:
-    """Why means of submission and completion do not add up to the total; empty if they do, or are of other I/Os."""
+    """Return why means of submission and completion do not add up to the total; empty if they do, or are of other I/Os."""
     if slat is None or clat is None or not slat.count == clat.count == lat.count:
         return ""
     if not all_known(slat.mean, clat.mean, lat.mean) or run.options.get(
@@ -154,13 +156,13 @@ PARTS = 0.03
 
 
 def _same_ios(name: str, part: Latency, whole: Latency) -> bool:
-    """Whether a part and lat are of the same I/Os. fio counts slat when an I/O begins and lat when it ends, so with a
-    ramp they are not."""
+    """Return whether a part and lat are of the same I/Os. fio counts slat when an I/O begins and lat when it ends, so
+    with a ramp they are not."""
     return name == "clat" or part.count == whole.count > 0
 
 
 def _longer(part: Latency, whole: Latency) -> str:
-    """The statistic in which a part is longer than the whole; empty without one."""
+    """Return the statistic in which a part is longer than the whole; empty without one."""
     pairs = [
         ("minimum", part.min, whole.min),
         ("mean", part.mean, whole.mean),

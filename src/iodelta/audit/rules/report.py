@@ -133,7 +133,7 @@ def counted(evidence: Evidence) -> Iterator[Mark]:
 
 
 def _time(run: Run, direction: Direction) -> str:
-    """Why the run time cannot be right; empty if it can."""
+    """Return why the run time cannot be right; empty if it can."""
     took = direction.runtime_ms / 1000
     if run.elapsed is not None and took > run.elapsed + 2 and version(run) >= (3, 0):
         return f"{direction.kind}: measured for {took:g} s, {run.elapsed:g} s after fio began"

@@ -27,7 +27,7 @@ def _parts(evidence: Evidence) -> Iterator[tuple[int, Run, Direction, Latency]]:
 
 
 def _has_both(latency: Latency) -> bool:
-    """Whether a latency has a mean and percentiles."""
+    """Return whether a latency has a mean and percentiles."""
     return bool(latency.percentiles) and known(latency.mean)
 
 
@@ -170,14 +170,14 @@ def capped(evidence: Evidence) -> Iterator[Mark]:
 
 
 def _capped(latency: Latency | None) -> list[float]:
-    """The percentiles that are in fio's last bin."""
+    """Return the percentiles that are in fio's last bin."""
     if latency is None:
         return []
     return [p for p, value in latency.percentiles.items() if value.value >= CAP]
 
 
 def _old(run: Run) -> bool:
-    """Whether fio is older than 3.0: its bins ended at 16.7 s and were in microseconds."""
+    """Return whether fio is older than 3.0: its bins ended at 16.7 s and were in microseconds."""
     return bool(run.fio_version and run.fio_version[0] in "12")
 
 

@@ -55,7 +55,7 @@ def mismatch(evidence: Evidence) -> Iterator[Mark]:
 
 
 def _cause(ratio: float) -> str:
-    """The usual mistake that explains a ratio, as the end of a sentence; empty without one."""
+    """Return the usual mistake that explains a ratio, as the end of a sentence; empty without one."""
     for factor, text in KNOWN_FACTORS:
         if abs(ratio / factor - 1) < 0.005:
             return f": {text}"
@@ -81,7 +81,7 @@ def suffix(evidence: Evidence) -> Iterator[Mark]:
 
 
 def _suffixed(title: str, written: str) -> bool:
-    """Whether a bandwidth cell has a unit although its heading names one."""
+    """Return whether a bandwidth cell has a unit although its heading names one."""
     meaning, parsed = column(title), number(written)
     if meaning is None or parsed is None:
         return False
@@ -90,7 +90,7 @@ def _suffixed(title: str, written: str) -> bool:
 
 
 def _mended(index: int, run: Run, direction: Direction) -> tuple[Repair, ...]:
-    """A repair: bandwidth from IOPS and block size, in the unit of its heading."""
+    """Return a repair: bandwidth from IOPS and block size, in the unit of its heading."""
     size, iops = run.workload.bs, direction.iops
     if not size or not known(iops) or not iops.value > 0:
         return ()

@@ -73,7 +73,7 @@ def arrange(
 def _by_name(
     entries: Sequence[Entry], spots: Sequence[Spot | None]
 ) -> tuple[Entry, ...]:
-    """The entries whose names show cell and variant, arranged by these."""
+    """Return the entries whose names show cell and variant, arranged by these."""
     pairs = zip(entries, spots, strict=True)
     rows = [(entry, spot) for entry, spot in pairs if spot is not None]
     whole = _whole(_best(rows))
@@ -138,7 +138,7 @@ def _whole(rows: Sequence[Row]) -> list[Row]:
 
 
 def _numbered(rows: Iterable[Row]) -> tuple[Entry, ...]:
-    """The entries with replicate numbers, from names or by counting."""
+    """Return the entries with replicate numbers, from names or by counting."""
     counts: dict[Hashable, int] = {}
     numbered = []
     for entry, spot in rows:
@@ -150,24 +150,26 @@ def _numbered(rows: Iterable[Row]) -> tuple[Entry, ...]:
 
 
 def _once(runs: Sequence[Run]) -> list[Run]:
-    """The runs without members of an archive that is also unpacked next to it."""
+    """Return the runs without members of an archive that is also unpacked next to it."""
     files = {run.place.file for run in runs}
     return [run for run in runs if not _is_unpacked(run.place.file, files)]
 
 
 def _is_unpacked(file: str, files: AbstractSet[str]) -> bool:
-    """Whether a member of an archive is also one of the ``files``."""
+    """Return whether a member of an archive is also one of the ``files``."""
     path = _unpacked(file)
     return path != file and path in files
 
 
 def _unpacked(file: str) -> str:
-    """The path of a member of an archive that is unpacked to a folder of its name."""
+    """Return the path of a member of an archive that is unpacked to a folder of its name."""
     return _ARCHIVE.sub("/", file)
 
 
 def _below(file: str, root: str | os.PathLike[str]) -> str:
-    """The path of a file relative to ``root``, with archives as folders; the name if ``root`` is the file itself."""
+    """Return the path of a file relative to ``root``, with archives as folders; the name if ``root`` is the file
+    itself.
+    """
     path = re.sub("!(?:\\./)?", "/", file)
     top = str(Path(root))
     if path == top:

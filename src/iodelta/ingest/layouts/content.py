@@ -29,7 +29,7 @@ NO_VARIANT = frozenset(
 
 
 def workload_name(work: Workload, sizes: str = "") -> str:
-    """The known workload in words: ``randread 4k iodepth 32 4 jobs``; ``sizes`` stands for several block sizes."""
+    """Return the known workload in words: ``randread 4k iodepth 32 4 jobs``; ``sizes`` stands for several block sizes."""
     jobs = work.numjobs or 1
     parts = [
         work.rw,
@@ -41,14 +41,14 @@ def workload_name(work: Workload, sizes: str = "") -> str:
 
 
 def run_name(run: Run) -> str:
-    """The workload of ``run`` in words, with an option such as ``bsrange=4k-64k`` for several block sizes."""
+    """Return the workload of ``run`` in words, with an option such as ``bsrange=4k-64k`` for several block sizes."""
     return workload_name(
         run.workload, spelt(run, SIZES) if run.workload.bs is None else ""
     )
 
 
 def split_name(path: str) -> tuple[str, int | None]:
-    """A path without its extension and replicate number, and that number."""
+    """Return a path without its extension and replicate number, and that number."""
     name = _ENDING.sub("", path)
     match = _REPLICATE.search(name)
     before = name[: match.start()].rstrip("/") if match else ""
@@ -58,7 +58,7 @@ def split_name(path: str) -> tuple[str, int | None]:
 
 
 def is_number(name: str) -> bool:
-    """Whether ``name`` is only the number of a replicate: ``3``, ``run-3``."""
+    """Return whether ``name`` is only the number of a replicate: ``3``, ``run-3``."""
     return _REPLICATE.fullmatch(name) is not None
 
 
@@ -97,8 +97,8 @@ def _dense(numbers: AbstractSet[int | None]) -> bool:
 
 
 def cell_names(runs: Sequence[Run]) -> list[str]:
-    """Names by workload, with the job's name if two jobs of one file have the same workload, and with the options in
-    which runs of one name still differ."""
+    """Return names by workload, with the job's name if two jobs of one file have the same workload, and with the
+    options in which runs of one name still differ."""
     workloads = list(map(run_name, runs))
     jobs: dict[tuple[str, str, float | None], set[str]] = {}
     for run, cell in zip(runs, workloads, strict=True):
@@ -167,7 +167,7 @@ def _variants(
 
 
 def _variants_by_name(names: Sequence[str], cells: Sequence[str]) -> list[str]:
-    """The parts of ``names`` that vary independently of the cells; empty without any."""
+    """Return the parts of ``names`` that vary independently of the cells; empty without any."""
     words = [re.split(r"[/_]", name) for name in names]
     if len(set(map(len, words))) != 1:
         return [] if _explained(names, cells) else list(names)
@@ -182,7 +182,7 @@ def _differs(runs: Sequence[Run], option: str) -> bool:
 
 
 def _explained(parts: Sequence[str], cells: Sequence[str]) -> bool:
-    """Whether the cell determines this part of the names: it has one value per cell."""
+    """Return whether the cell determines this part of the names: it has one value per cell."""
     if len(set(parts)) == 1:
         return True
     pairs = set(zip(cells, parts, strict=True))

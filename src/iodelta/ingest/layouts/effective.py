@@ -63,7 +63,7 @@ _DEFAULTS = {
 
 
 def settings(run: Run) -> dict[str, str]:
-    """The options of ``run`` other than fio's defaults: flags as 1, sizes in bytes, by fio's first names."""
+    """Return the options of ``run`` other than fio's defaults: flags as 1, sizes in bytes, by fio's first names."""
     written = dict(_setting(name, text) for name, text in run.options.items())
     if run.workload.bs is not None:
         # The size of another direction in "4k,64k" does not matter.
@@ -79,7 +79,7 @@ def settings(run: Run) -> dict[str, str]:
 
 
 def _setting(given: str, text: str) -> tuple[str, str]:
-    """The first name of an option in fio, and its value: a flag as 1, a size in bytes."""
+    """Return the first name of an option in fio, and its value: a flag as 1, a size in bytes."""
     name, value = canonical(given), text.strip() or "1"
     if name == "rwmixwrite" and value.isdigit():
         name, value = "rwmixread", str(100 - int(value))
@@ -90,8 +90,8 @@ def _setting(given: str, text: str) -> tuple[str, str]:
 
 
 def differing(runs: Sequence[Run], *, names: Sequence[str] | None = None) -> list[str]:
-    """The options (of ``names``, else any) in which ``runs`` differ, each only if it distinguishes more runs than those
-    before it. A value that a report does not show equals every other."""
+    """Return the options (of ``names``, else any) in which ``runs`` differ, each only if it distinguishes more runs
+    than those before it. A value that a report does not show equals every other."""
     settings_of = [settings(run) for run in runs]
     if names is None:
         names = [*CELL_OPTIONS, *sorted(set().union(*settings_of))]
@@ -111,18 +111,18 @@ def differing(runs: Sequence[Run], *, names: Sequence[str] | None = None) -> lis
 
 
 def _distinct(columns: Sequence[Sequence[str | None]]) -> int:
-    """How many runs differ in one of the ``columns``, which have a value for each run."""
+    """Return how many runs differ in one of the ``columns``, which have a value for each run."""
     return len(set(zip(*columns, strict=True)))
 
 
 def _unshown(run: Run, name: str) -> str | None:
-    """The value of an option that a run does not show: fio's default, or None if it is unknown."""
+    """Return the value of an option that a run does not show: fio's default, or None if it is unknown."""
     return "" if says(run, name) else None
 
 
 def says(run: Run, name: str) -> bool:
-    """Whether an option that ``run`` does not show has fio's default: a normal report shows four options, and since 3.4
-    the latency of syncs; a log shows none."""
+    """Return whether an option that ``run`` does not show has fio's default: a normal report shows four options, and
+    since 3.4 the latency of syncs; a log shows none."""
     if run.format in ("json", "json+"):
         return bool(run.options)
     if run.format != "text" or name != "fsync":
@@ -132,7 +132,7 @@ def says(run: Run, name: str) -> bool:
 
 
 def spelt(run: Run, names: Sequence[str]) -> str:
-    """The options of ``run`` among ``names`` in their original spelling: ``fsync=1 size=1G``."""
+    """Return the options of ``run`` among ``names`` in their original spelling: ``fsync=1 size=1G``."""
     written = settings(run)
     given = {canonical(name): text.strip() or "1" for name, text in run.options.items()}
     return " ".join(
@@ -141,7 +141,7 @@ def spelt(run: Run, names: Sequence[str]) -> str:
 
 
 def _matters(name: str, value: str) -> bool:
-    """Whether an option affects the result. The name of a file does not, that of a device does."""
+    """Return whether an option affects the result. The name of a file does not, that of a device does."""
     if name == "filename":
         return value.startswith("/dev/")
     if name in _SAID:

@@ -32,7 +32,7 @@ _QUERY = (
 
 
 def is_database(path: Path) -> bool:
-    """Whether the file is an SQLite database."""
+    """Return whether the file is an SQLite database."""
     try:
         with path.open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC
@@ -41,7 +41,7 @@ def is_database(path: Path) -> bool:
 
 
 def read_database(path: Path) -> Layout:
-    """The fio results in an fsperf database; a Layout with a refusal for another or damaged file."""
+    """Return the fio results in an fsperf database; a Layout with a refusal for another or damaged file."""
     import sqlite3  # with the library itself
 
     place = Place(str(path))
@@ -125,7 +125,7 @@ def _direction(row: Mapping[str, object], kind: Kind) -> Direction | None:
 
 
 def _latency(row: Mapping[str, object], name: str) -> Latency | None:
-    """A latency; None for a mean of zero, which means that it was not measured."""
+    """Return a latency; None for a mean of zero, which means that it was not measured."""
     mean = _number(row, f"{name}_mean")
     if not mean:
         return None
@@ -146,7 +146,7 @@ def _latency(row: Mapping[str, object], name: str) -> Latency | None:
 
 
 def _number(row: Mapping[str, object], name: str) -> float | None:
-    """A column that holds a number from 0 to 2^63; None where it holds anything else."""
+    """Return a column that holds a number from 0 to 2^63; None where it holds anything else."""
     value = row.get(name)
     if not isinstance(value, int | float) or not 0 <= value < 2**63:
         return None

@@ -33,7 +33,7 @@ class Layout(msgspec.Struct, frozen=True):
     """fio's logs, one run each, also if entries contain them or there are reports."""
 
     def variants(self) -> tuple[str, ...]:
-        """Names of the variants, in first-seen order."""
+        """Return names of the variants, in first-seen order."""
         return tuple(dict.fromkeys(entry.variant for entry in self.entries))
 
 

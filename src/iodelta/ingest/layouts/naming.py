@@ -148,7 +148,7 @@ KNOWN = (
 
 
 def recognised(paths: Iterable[str]) -> Naming | None:
-    """The tool whose names most of ``paths`` have, or None."""
+    """Return the tool whose names most of ``paths`` have, or None."""
     files = list(dict.fromkeys(paths))
     if not files:
         return None
@@ -168,7 +168,7 @@ FIELDS = {
 
 
 def pattern(text: str) -> Naming:
-    """The naming that ``{variant}/{cell}-{replicate}.json`` describes, at the end of a path.
+    """Return the naming that ``{variant}/{cell}-{replicate}.json`` describes, at the end of a path.
 
     Fields are variant, cell, condition and replicate (a number), each once and none with a slash; ``*`` is anything.
     Raises RequestError for a pattern that cannot be read.

@@ -39,7 +39,8 @@ class Ordered(msgspec.Struct, frozen=True):
 
     @property
     def as_drawn(self) -> bool:
-        """Whether the first of each pair varies as in a random order; False where one variant was first in all pairs.
+        """Return whether the first of each pair varies as in a random order; False where one variant was first in all
+        pairs.
 
         Two-sided sign test: an order as uneven as this one is drawn in at least ``UNEVEN`` of cases.
         """
@@ -89,7 +90,7 @@ def _pairs(runs: Sequence[tuple[str, Entry]]) -> tuple[tuple[Entry, Entry], ...]
 
 
 def order_finding(ordered: Ordered, place: str) -> Finding | None:
-    """The risk in the order; None if the runs were interleaved."""
+    """Return the risk in the order; None if the runs were interleaved."""
     remedy = "run the variants interleaved, in random order: drift and warm-up then affect both equally"
     if ordered.order == "interleaved":
         return None

@@ -22,7 +22,7 @@ _TELLING = ("iops", "bw", "lat", "clat", "slat", "clat_hist")
 
 
 def logs_joined(runs: Iterable[Run]) -> tuple[Run, ...]:
-    """The runs with the logs of one job, which have one measure each, merged into one run."""
+    """Return the runs with the logs of one job, which have one measure each, merged into one run."""
     groups: dict[Hashable, list[Run]] = {}
     for number, run in enumerate(runs):
         name = without_kind(run.place.file)
@@ -33,7 +33,7 @@ def logs_joined(runs: Iterable[Run]) -> tuple[Run, ...]:
 
 
 def _logged(logs: Sequence[Run]) -> Run:
-    """The logs of one job as one run; for a fact in several logs the preferred one counts."""
+    """Return the logs of one job as one run; for a fact in several logs the preferred one counts."""
     if len(logs) == 1:
         return logs[0]
     logs = sorted(logs, key=lambda run: _TELLING.index(run.labels["log"]))
@@ -63,7 +63,7 @@ def _of_kind(runs: Sequence[Run], kind: Kind) -> list[Direction]:
 
 
 def _said(parts: Sequence[Direction]) -> Direction:
-    """One direction from several logs; for each fact the first log with it counts."""
+    """Return one direction from several logs; for each fact the first log with it counts."""
     first = parts[0]
     clats = _given(part.clat for part in parts)
     most_ranks = max(clats, key=lambda lat: len(lat.percentiles), default=None)
@@ -79,7 +79,7 @@ def _said(parts: Sequence[Direction]) -> Direction:
 
 
 def _first_known(quantities: Sequence[Quantity]) -> Quantity:
-    """The first known quantity; the first of all if none is known."""
+    """Return the first known quantity; the first of all if none is known."""
     known = (quantity for quantity in quantities if not math.isnan(quantity.value))
     return next(known, quantities[0])
 
@@ -88,7 +88,7 @@ _T = TypeVar("_T")
 
 
 def _given(values: Iterable[_T | None]) -> list[_T]:
-    """The ``values`` that are not None."""
+    """Return the ``values`` that are not None."""
     return [value for value in values if value is not None]
 
 
@@ -115,8 +115,8 @@ def clones(runs: Iterable[Run]) -> tuple[Run, ...]:
 
 
 def _clone_of(run: Run) -> Hashable:
-    """A key that clones share; None for a run that is not a clone. Repeated reports of one job differ in their time;
-    without times (before fio 2.0.9), only numjobs distinguishes clones from them."""
+    """Return a key that clones share; None for a run that is not a clone. Repeated reports of one job differ in their
+    time; without times (before fio 2.0.9), only numjobs distinguishes clones from them."""
     has_time = run.ended is not None
     if run.host:
         may_be_clone = has_time
@@ -168,7 +168,7 @@ def _directions_together(runs: Sequence[Run]) -> tuple[Direction, ...]:
 
 
 def _job(run: Run) -> FioJob:
-    """A run as input of fio's own sums; only its directions are used."""
+    """Return a run as input of fio's own sums; only its directions are used."""
     return FioJob(
         name="",
         group=0,

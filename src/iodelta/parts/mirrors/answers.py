@@ -103,7 +103,7 @@ class Mirrored(msgspec.Struct, frozen=True):
 
 
 def mirrored(policy: str, iodepth: int, done: MirrorRun) -> Mirrored:
-    """A run as it is printed: latencies of the reads, or of the writes when there were none."""
+    """Return a run as it is printed: latencies of the reads, or of the writes when there were none."""
     tally = done.read if done.read.ios else done.write
     histogram, seconds = tally.histogram, done.seconds or 1.0
     return Mirrored(

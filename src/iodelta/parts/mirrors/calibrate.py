@@ -233,7 +233,7 @@ def slice_of(base: Request, full: float) -> float:
 
 
 def _mixed(model: Empirical) -> Curve | None:
-    """The mean latency of reads and writes together, if both were measured together."""
+    """Return the mean latency of reads and writes together, if both were measured together."""
     if model.read_beside is None or model.write_beside is None:
         return None
     pairs = zip(model.read_beside.latency, model.write_beside.latency, strict=True)
@@ -266,7 +266,7 @@ def shape_of(tally: Tally) -> tuple[float, ...]:
 
 
 def stored(calibration: Calibration) -> bytes:
-    """A calibration as the bytes of its file."""
+    """Return a calibration as the bytes of its file."""
     return msgspec.json.format(msgspec.json.encode(calibration), indent=1) + b"\n"
 
 
@@ -364,7 +364,7 @@ def _measured(request: Request, destroy: Sequence[str]) -> MirrorRun:
 
 
 def _came_back(done: MirrorRun, read_percent: int) -> bool:
-    """Whether I/O of each requested kind completed."""
+    """Return whether I/O of each requested kind completed."""
     reads_came = read_percent == 0 or done.read.ios > 0
     writes_came = read_percent == 100 or done.write.ios > 0
     return reads_came and writes_came

@@ -33,7 +33,7 @@ class PolicyInfo(msgspec.Struct, frozen=True):
 
 
 def policies() -> tuple[PolicyInfo, ...]:
-    """Every read policy. Raises MeasureError without the native core."""
+    """Return every read policy. Raises MeasureError without the native core."""
     infos = []
     for entry in native().policies():
         parameters = tuple(Parameter(*parameter) for parameter in entry["parameters"])

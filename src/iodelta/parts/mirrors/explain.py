@@ -54,7 +54,9 @@ EXPLAINED = tuple(sorted(_MECHANISMS))
 
 
 def explain(policy: str, array: Array) -> tuple[Explanation, ...]:
-    """Every mechanism that decides what ``policy`` (``round-robin:192k``) does on ``array``. Raises RequestError."""
+    """Return every mechanism that decides what ``policy`` (``round-robin:192k``) does on ``array``. Raises
+    RequestError.
+    """
     name, _, given = policy.partition(":")
     if name not in _MECHANISMS:
         known = ", ".join(EXPLAINED)

@@ -28,7 +28,9 @@ APART = (
 
 
 def lottery(given: str, array: Array) -> Explanation:
-    """The mirrors that the pids of the jobs select. fio forks its jobs one after another, so pids are consecutive."""
+    """Return the mirrors that the pids of the jobs select. fio forks its jobs one after another, so pids are
+    consecutive.
+    """
     fewest, rest = divmod(array.jobs, array.copies)
     most = fewest + bool(rest)
     independent = float(array.copies) ** (1 - array.jobs)
@@ -60,7 +62,7 @@ def lottery(given: str, array: Array) -> Explanation:
 
 
 def _spread(array: Array, fewest: int, most: int) -> str:
-    """How consecutive pids spread the jobs over the mirrors of a chunk."""
+    """Return how consecutive pids spread the jobs over the mirrors of a chunk."""
     if fewest == most:
         return f"each mirror of a chunk serves {most} of the {array.jobs} jobs: nothing is left to chance"
     chance = "the first pid decides which"
@@ -92,7 +94,7 @@ def preferred(given: str, array: Array) -> Explanation:
 
 
 def shares(length: int, min_contig: int, copies: int) -> tuple[float, ...]:
-    """The part of equal reads that each rank of a round-robin gets, exact over one whole period."""
+    """Return the part of equal reads that each rank of a round-robin gets, exact over one whole period."""
     step, unit = max(length // SECTOR, 1), max(min_contig // SECTOR, 1)
     period = unit * copies // math.gcd(step, unit * copies)
     counts = Counter(read * step // unit % copies for read in range(period))
@@ -100,7 +102,7 @@ def shares(length: int, min_contig: int, copies: int) -> tuple[float, ...]:
 
 
 def never_switching(min_contig: int, copies: int) -> tuple[int, ...]:
-    """The usual block sizes at which all reads go to the same mirror."""
+    """Return the usual block sizes at which all reads go to the same mirror."""
     return tuple(
         length for length in SIZES if max(shares(length, min_contig, copies)) == 1.0
     )
@@ -137,7 +139,7 @@ def aliasing(given: str, array: Array) -> Explanation:
 
 
 def _at_work(run: int, array: Array) -> tuple[dict[str, float], str]:
-    """How many members work at a time when each gets ``run`` reads in a row, for members of one speed.
+    """Return how many members work at a time when each gets ``run`` reads in a row, for members of one speed.
 
     What is queued on the last member is worked off while the next one has its turn. With n in flight two work for n - 1
     of the ``run`` reads of a turn, so a turn takes run - n + 1 service times: run / (run - n + 1) members work. Beyond

@@ -52,7 +52,7 @@ def world(
     cache: Cache = CACHE,
     seconds: float = 60.0,
 ) -> World:
-    """One world of a column: ``policies`` in their order, 2 x 3 runs each."""
+    """Return one world of a column: ``policies`` in their order, 2 x 3 runs each."""
     members = (
         *(disk(devid, 7200, 170) for devid in range(1, 5)),
         disk(5, 5400, 85),

@@ -72,7 +72,7 @@ class Explanation(msgspec.Struct, frozen=True):
 
 
 def together(array: Array) -> str:
-    """The rate of the members at this depth in words. A depth below the number of copies leaves members idle."""
+    """Return the rate of the members at this depth in words. A depth below the number of copies leaves members idle."""
     if array.flying == 1:
         return f"the quickest member alone does {array.most:,.0f}/s"
     if array.flying < array.copies:
@@ -81,7 +81,7 @@ def together(array: Array) -> str:
 
 
 def alone(mechanism: str, why: str, rank: int, array: Array) -> Explanation:
-    """The explanation that all reads go to the member of this rank, for the reason ``why``."""
+    """Return the explanation that all reads go to the member of this rank, for the reason ``why``."""
     text = f"{why}, and the other members stand idle"
     numbers = {}
     if array.rates:
@@ -105,12 +105,12 @@ def split_in_flight(array: Array, weights: Sequence[float]) -> dict[str, float]:
 
 
 def only(given: str, key: str) -> str:
-    """The parameter ``key`` of a policy's parameters, as ``key=value``; empty without it."""
+    """Return the parameter ``key`` of a policy's parameters, as ``key=value``; empty without it."""
     return next((part for part in given.split(",") if part.startswith(f"{key}=")), "")
 
 
 def value_of(given: str, key: str, position: int, default: str) -> str:
-    """A parameter by name; the one at position 0 may also be a value without a name."""
+    """Return a parameter by name; the one at position 0 may also be a value without a name."""
     for part in given.split(","):
         name, equals, value = part.partition("=")
         if equals and name == key:
@@ -121,7 +121,7 @@ def value_of(given: str, key: str, position: int, default: str) -> str:
 
 
 def number(given: str, key: str, position: int, default: int) -> int:
-    """The same, a whole number. Raises RequestError."""
+    """Return the same, a whole number. Raises RequestError."""
     value = value_of(given, key, position, str(default))
     if not value.isdecimal():
         raise RequestError(f"{value!r} is not a number", place=key)

@@ -253,7 +253,7 @@ def mirror(
 def _mirror_each(
     first: Request, cases: Sequence[tuple[int, str]], destroy: tuple[str, ...]
 ) -> Iterator[Mirrored]:
-    """A run of the mirror for every depth and policy, each with its own seed."""
+    """Yield a run of the mirror for every depth and policy, each with its own seed."""
     import msgspec
 
     from iodelta.cli.progress import Progress

@@ -124,7 +124,7 @@ class MirrorRun(msgspec.Struct, frozen=True):
 
     @property
     def usable(self) -> bool:
-        """Whether the numbers are about the whole mirror: no finding is hard."""
+        """Return whether the numbers are about the whole mirror: no finding is hard."""
         return all(finding.severity != "hard" for finding in self.findings)
 
 
@@ -206,7 +206,7 @@ def run(
 
 
 def findings_of(report: MirrorRun, request: Request) -> tuple[Finding, ...]:
-    """What makes this run less than it was asked to be."""
+    """Return what makes this run less than it was asked to be."""
     findings: list[Finding] = []
     for member in report.members:
         findings += _of_member(member, request)
@@ -269,7 +269,7 @@ def _named_error(number: int) -> str:
 
 
 def traits_of(machine: Machine, targets: Sequence[Target]) -> tuple[Traits, ...]:
-    """What the kernel says of each member's disk; devids count from 1 in the order given."""
+    """Return what the kernel says of each member's disk; devids count from 1 in the order given."""
     traits = []
     for devid, target in enumerate(targets, start=1):
         queue = f"/sys/block/{sysfs_name(target.disk)}/queue" if target.disk else ""
@@ -286,5 +286,5 @@ def traits_of(machine: Machine, targets: Sequence[Target]) -> tuple[Traits, ...]
 
 
 def pids_of(request: Request) -> tuple[int, ...]:
-    """The pids of the jobs, for policies that look at them: in a row as fio's, the first drawn from the seed."""
+    """Return the pids of the jobs, for policies that look at them: in a row as fio's, the first drawn from the seed."""
     return pids_in_a_row(random.Random(request.seed), request.jobs)

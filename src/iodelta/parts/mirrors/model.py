@@ -197,7 +197,7 @@ def disk(
     starvation: float = 2.0,
     capacity: int = 1 << 40,
 ) -> Member:
-    """A usual disk by its speed. Raises KeyError for another speed than 7200, 5400 and 4200 rpm."""
+    """Return a usual disk by its speed. Raises KeyError for another speed than 7200, 5400 and 4200 rpm."""
     model = Hdd(
         mean_seek=round(SEEKS[rpm] * MS),
         revolution=60 * SECOND // rpm,
@@ -208,5 +208,5 @@ def disk(
 
 
 def ssd(devid: int, model: Flash | None = None, *, capacity: int = 1 << 40) -> Member:
-    """A flash member."""
+    """Return a flash member."""
     return Member(Traits(devid, rotational=False), capacity, flash=model or Flash())

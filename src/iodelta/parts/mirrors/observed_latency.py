@@ -113,7 +113,7 @@ def herd(given: str, array: Array) -> Explanation | None:
 
 
 def tournament(weights: Sequence[float]) -> tuple[float, ...]:
-    """The part of each when each in turn replaces the choice so far with the odds of their weights (bcachefs)."""
+    """Return the part of each when each in turn replaces the choice so far with the odds of their weights (bcachefs)."""
     parts = [1.0]
     for at in range(1, len(weights)):
         takes = [weights[at] / (weights[at] + weights[before]) for before in range(at)]
@@ -204,7 +204,7 @@ def stalest(array: Array) -> Explanation:
 
 
 def _by_staleness(rates: Sequence[float]) -> tuple[float, ...]:
-    """The part of the reads of each member when, one at a time, the first to become stale is read.
+    """Return the part of the reads of each member when, one at a time, the first to become stale is read.
 
     In whole ns, as the kernel counts; of equals the one taken longest ago.
     """
@@ -241,7 +241,7 @@ def probe_of_stale(given: str, array: Array) -> Explanation:
 
 
 def expected_delay(given: str, array: Array) -> Explanation:
-    """The shortest expected delay."""
+    """Return the shortest expected delay."""
     if array.flying == 1:
         return _quickest_but(explored(given), array)
     text = (
@@ -301,7 +301,7 @@ def exploration(given: str, array: Array) -> Explanation:
 
 
 def explored(given: str) -> float:
-    """The share of exploring reads, which may go to any member. Raises RequestError."""
+    """Return the share of exploring reads, which may go to any member. Raises RequestError."""
     permille = number(given, "explore_permille", 1, EXPLORE_PERMILLE)
     if permille > 1000:
         raise RequestError(

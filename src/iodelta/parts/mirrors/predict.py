@@ -114,7 +114,7 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 def predict(asked: Asked) -> tuple[Predicted, ...]:
-    """One prediction for each depth or rate, and policy, in that order. Raises RequestError, MeasureError."""
+    """Return one prediction for each depth or rate, and policy, in that order. Raises RequestError, MeasureError."""
     of_rates = [Cell(rate=rate) for rate in asked.rates]
     loads = of_rates or [Cell(depth) for depth in asked.iodepths]
     cells = list(itertools.product(loads, asked.policies))
@@ -132,7 +132,7 @@ def predict(asked: Asked) -> tuple[Predicted, ...]:
 
 
 def _layout(asked: Asked) -> tuple[Layout, int]:
-    """The layout of the copies, and the bytes that are used. Raises RequestError if the members are too small."""
+    """Return the layout of the copies, and the bytes that are used. Raises RequestError if the members are too small."""
     layout = asked.layout
     if layout.kind == "mirror":
         room = min((member.capacity for member in asked.members), default=0)
@@ -197,7 +197,7 @@ def _predicted(
 
 
 def _mean(tallies: Sequence[Tally]) -> float:
-    """The mean latency of all I/Os together; 0 without any."""
+    """Return the mean latency of all I/Os together; 0 without any."""
     ios = sum(tally.ios for tally in tallies)
     return sum(tally.mean * tally.ios for tally in tallies) / max(1, ios)
 

@@ -20,7 +20,7 @@ POLICIES = ("policy", "rule", "ties", "source", "parameters", "schema")
 
 
 def of_policies(answer: PolicyListAnswer) -> str:
-    """One row per policy."""
+    """Return one row per policy."""
     rows = []
     for policy in answer.policies:
         parameters = " ".join(
@@ -48,7 +48,7 @@ EXPLAINED = tuple(
 
 
 def of_explanations(answer: ExplainAnswer) -> str:
-    """One row per mechanism."""
+    """Return one row per mechanism."""
     constant = (answer.again, "iodelta.policy-explanation.csv/1")
     rows = []
     for policy in answer.policies:
@@ -79,7 +79,7 @@ PREDICTED = tuple(
 
 
 def of_simulation(answer: SimulationAnswer) -> str:
-    """One row per policy and depth."""
+    """Return one row per policy and depth."""
     constant = (answer.again, "iodelta.policy-simulation.csv/1")
     rows = []
     for prediction in answer.predictions:
@@ -117,7 +117,7 @@ MIRRORED = tuple(
 
 
 def of_mirror(answer: MirrorAnswer) -> str:
-    """One row per run."""
+    """Return one row per run."""
     constant = (answer.again, "iodelta.policy-mirror.csv/1")
     rows = []
     for run in answer.runs:
@@ -136,7 +136,7 @@ CALIBRATED = ("member", "iodepth", "reads_per_s", "closure", "schema")
 
 
 def of_calibration(calibration: Calibration) -> str:
-    """One row per member and depth."""
+    """Return one row per member and depth."""
     from iodelta.parts.mirrors.calibrate import DEPTHS
 
     rows = []

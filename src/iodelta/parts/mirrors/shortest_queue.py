@@ -50,12 +50,12 @@ def always(ties: str) -> Ties:
 
 
 def named(position: int) -> Ties:
-    """The parameter ``ties`` of the policy."""
+    """Return the parameter ``ties`` of the policy."""
     return lambda given: value_of(given, "ties", position, "first")
 
 
 def shortest(ties: Ties) -> Callable[[str, Array], Explanation]:
-    """The mechanism of a policy that takes the fewest in flight, and of equals what ``ties`` says."""
+    """Return the mechanism of a policy that takes the fewest in flight, and of equals what ``ties`` says."""
     return lambda given, array: _shortest(ties(given), array)
 
 
@@ -79,7 +79,7 @@ def _shortest(ties: str, array: Array) -> Explanation:
 
 
 def _blind(ties: str, array: Array) -> Explanation:
-    """One request at a time."""
+    """Return one request at a time."""
     text = (
         "with one request at a time nothing is in flight when it looks: all queues are empty, and the tie-break "
         f"decides: {TIES.get(ties, ties)}"
@@ -153,7 +153,7 @@ def veto(given: str, array: Array) -> Explanation:
 
 
 def queue_adaptive(given: str, array: Array) -> Explanation | None:
-    """The shortest queue, as long as no member is vetoed."""
+    """Return the shortest queue, as long as no member is vetoed."""
     limit = number(given, "veto_percent", 0, VETO_PERCENT) / 100
     if array.flying > 1 and array.rates and max(array.rates) > limit * min(array.rates):
         return None
@@ -213,7 +213,7 @@ def began(given: str, array: Array) -> Explanation:
 
 
 def lottery_within_margin(given: str, array: Array) -> Explanation | None:
-    """A job whose depth stays within the margin never leaves the mirror of its pid."""
+    """Return a job whose depth stays within the margin never leaves the mirror of its pid."""
     if array.iodepth < number(given, "rotating", 0, ROTATING) + 2:
         return lottery(given, array)
     return None
@@ -292,7 +292,7 @@ def active(given: str, array: Array) -> Explanation | None:
 
 
 def stream(given: str, array: Array) -> Explanation:
-    """A stream on ZFS, and the second way in which it can continue."""
+    """Return a stream on ZFS, and the second way in which it can continue."""
     spinning = number(given, "rotating_seek", 0, ROTATING_SEEK)
     flash = number(given, "flash_seek", 2, FLASH_SEEK)
     text = (

@@ -83,7 +83,7 @@ def simulate(
 
 
 def geometric_mean(values: Sequence[float]) -> float:
-    """The geometric mean; 0 if a value is 0."""
+    """Return the geometric mean; 0 if a value is 0."""
     if not all(value > 0 for value in values):
         return 0.0
     return math.exp(sum(map(math.log, values)) / len(values))

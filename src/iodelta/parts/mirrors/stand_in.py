@@ -132,7 +132,9 @@ def document_of(done: MirrorRun, request: Request, now: float) -> dict[str, Any]
 
 
 def _permitted(request: Request, held: str) -> MirrorRun:
-    """The run; for ``held`` the session has a permit, as for what it names; for any other member one is taken now."""
+    """Return the run; for ``held`` the session has a permit, as for what it names; for any other member one is taken
+    now.
+    """
     machine = LocalMachine()
     permitted = {held, *json.loads(os.environ.get(PERMITTED, "[]"))}
     targets = (
@@ -193,7 +195,7 @@ def _write_log(path: Path, done: MirrorRun) -> None:
 
 
 def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The mirror's own words, and fio's options."""
+    """Return the mirror's own words, and fio's options."""
     if "--" not in words or len(words) < 4:
         raise RequestError("wants POLICY MEMBER... -- fio OPTIONS", place="mirror")
     cut = list(words).index("--")

@@ -58,7 +58,7 @@ def cpu_times(machine: Machine) -> CpuTimes:
 
 
 def starvation(before: CpuTimes, after: CpuTimes) -> tuple[Finding, ...]:
-    """Why the rates between two readings may not be those of the members, in findings."""
+    """Return why the rates between two readings may not be those of the members, in findings."""
     seconds = after.at - before.at
     if seconds <= 0:
         return ()

@@ -67,7 +67,7 @@ def _described(policy: PolicyInfo) -> Item:
 
 
 def of_explanations(answer: ExplainAnswer, detail: Detail = PLAIN) -> Story:
-    """Each mechanism with what would confirm it."""
+    """Return each mechanism with what would confirm it."""
     items: list[Item] = []
     for policy in answer.policies:
         items += [
@@ -163,7 +163,7 @@ def _overload(prediction: Predicted) -> str:
 
 
 def trust(closure: float | None, held_out: Iterable[HeldOut]) -> Iterator[str]:
-    """How far a prediction can be believed."""
+    """Yield how far a prediction can be believed."""
     if closure is None:
         yield MODELS
         return
@@ -180,7 +180,7 @@ def _held_out(held_out: HeldOut) -> str:
 
 
 def of_calibration(calibration: Calibration, detail: Detail = PLAIN) -> Story:
-    """Each member's rates by depth, then the errors."""
+    """Return each member's rates by depth, then the errors."""
     good = sum(member.closure <= CLOSURE for member in calibration.members)
     rows = tuple(
         _row(_short(member.path), tuple(map("{:,.0f}".format, member.iops)))
@@ -233,7 +233,7 @@ def _reads_during_writes(member: MemberCurve) -> str:
 
 
 def of_mirror(answer: MirrorAnswer, detail: Detail = PLAIN) -> Story:
-    """One row for each run of the mirror."""
+    """Return one row for each run of the mirror."""
     run_findings = (
         *answer.findings,
         *chain.from_iterable(run.findings for run in answer.runs),

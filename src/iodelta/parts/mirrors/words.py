@@ -21,7 +21,7 @@ def experiment_command(
     size: str,
     buffered: bool,
 ) -> str:
-    """The ``iodelta run`` that measures this with blocks and verdicts."""
+    """Return the ``iodelta run`` that measures this with blocks and verdicts."""
     paths = [os.path.abspath(member) for member in members]
     words = [
         "iodelta",
@@ -57,7 +57,7 @@ def reads_percent(rw: str, percent: int | None) -> int:
 
 
 def once(values: Sequence[str], place: str) -> Sequence[str]:
-    """The values. Raises RequestError for one that is given twice: its results could not be distinguished."""
+    """Return the values. Raises RequestError for one that is given twice: its results could not be distinguished."""
     for at, value in enumerate(values):
         if value in values[:at]:
             raise RequestError(f"{value!r} is given twice", place=place)

@@ -49,7 +49,7 @@ def offered(scenario: Scenario, missing: tuple[Need, ...]) -> Offered:
 def answer(
     scenario: Scenario, missing: tuple[Need, ...], *, full: bool
 ) -> ScenarioAnswer:
-    """All that there is to say before it runs."""
+    """Return all that there is to say before it runs."""
     text = scenario.text({}, full=full)
     return ScenarioAnswer(
         scenario.name, scenario.title, scenario.about, scenario.makes, missing, text

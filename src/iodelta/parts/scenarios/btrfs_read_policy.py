@@ -89,7 +89,7 @@ placebo = true
 
 
 def needs(machine: Machine) -> Iterator[Need]:
-    """What this machine lacks for it."""
+    """Yield what this machine lacks for it."""
     yield from loops(machine)
     yield from slowing.needs(machine)
     yield from programs(
@@ -209,14 +209,14 @@ def _offered(stage: Stage, node: str) -> tuple[str, ...]:
 
 
 def variant_table(name: str, knobs: Values) -> str:
-    """A variant of an experiment file."""
+    """Return a variant of an experiment file."""
     return f"[variant.{json.dumps(name)}]\n" + "".join(
         f"{json.dumps(k)} = {json.dumps(v)}\n" for k, v in knobs.items()
     )
 
 
 def tell(folder: Folder) -> Iterator[str]:
-    """The seed's own tables, then what each device did."""
+    """Yield the seed's own tables, then what each device did."""
     plan = read_plan(folder)
     journal = Account(folder.events())
     yield from tables(

@@ -27,7 +27,7 @@ SCENARIOS: tuple[Scenario, ...] = (
 
 
 def scenario(name: str) -> Scenario:
-    """The scenario of that name. Raises RequestError with near matches for an unknown one."""
+    """Return the scenario of that name. Raises RequestError with near matches for an unknown one."""
     for candidate in SCENARIOS:
         if candidate.name == name:
             return candidate

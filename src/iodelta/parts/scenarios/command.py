@@ -343,7 +343,7 @@ def _check_needs(name: str, missing: Sequence[Need]) -> None:
 def _guest(
     chosen: Scenario, kernels: tuple[str, ...], machine: str, target: str, *, full: bool
 ) -> tuple[str, str]:
-    """The name of a guest for it, and what is measured or where it is made there. Raises RequestError."""
+    """Return the name of a guest for it, and what is measured or where it is made there. Raises RequestError."""
     from iodelta.errors import RequestError
     from iodelta.vm.targets import PLACE
 
@@ -379,7 +379,7 @@ def _booted(
     folder: Path | None,
     format_: str,
 ) -> Folder:
-    """The folder of a run whose variants are kernels: each trial boots one. Raises IodeltaError."""
+    """Return the folder of a run whose variants are kernels: each trial boots one. Raises IodeltaError."""
     from iodelta.cli.contact import contacts
     from iodelta.cli.running import looked, planned
     from iodelta.cli.watching import watcher
@@ -411,7 +411,7 @@ def _booted(
 def _of_kernels(
     chosen: Scenario, kernels: tuple[str, ...], *, full: bool
 ) -> dict[str, str]:
-    """What fills the gaps where kernels are the variants."""
+    """Return what fills the gaps where kernels are the variants."""
     variants = "\n".join(
         f"[variant.{json.dumps(kernel)}]\nkernel = {json.dumps(kernel)}\n"
         for kernel in kernels
@@ -430,7 +430,7 @@ def _rehearse(
     full: bool,
     destroy: tuple[str, ...],
 ) -> Rehearsal:
-    """What a run would make, ask and take. Raises IodeltaError."""
+    """Return what a run would make, ask and take. Raises IodeltaError."""
     from iodelta.parts.scenarios.rehearsing import Rehearsal, planned_here, planned_only
     from iodelta.vm.spec import parse
 
@@ -454,7 +454,7 @@ def _rehearse(
 
 
 def _own(chosen: Scenario, machine: Machine, target: str) -> Target | None:
-    """What the user wants measured instead of what it would make; None for the latter. Raises RequestError."""
+    """Return what the user wants measured instead of what it would make; None for the latter. Raises RequestError."""
     from iodelta.probe.topology import resolve
 
     resolved = resolve(machine, target) if target else None
@@ -476,7 +476,7 @@ def _measured(
     format_: str,
     destroy: tuple[str, ...],
 ) -> Folder:
-    """The folder of a run; ``home`` is where to make things, here when empty. Raises IodeltaError."""
+    """Return the folder of a run; ``home`` is where to make things, here when empty. Raises IodeltaError."""
     from iodelta.cli.running import looked, planned
     from iodelta.cli.watching import watcher
     from iodelta.errors import MeasureError

@@ -36,7 +36,7 @@ class Origin(msgspec.Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """A line for a shell that runs it again: what it measured is gone by then."""
+        """Return a line for a shell that runs it again: what it measured is gone by then."""
         flags = [
             word for word, given in (("--full", self.full), ("--vm", self.vm)) if given
         ]
@@ -111,12 +111,12 @@ class Scenario:
     """Lines to print after the report, from a finished folder."""
 
     def missing(self, machine: Machine, *, makes: bool = True) -> tuple[Need, ...]:
-        """What the machine lacks, each thing once; ``makes`` where nothing that is there already is measured."""
+        """Return what the machine lacks, each thing once; ``makes`` where nothing that is there already is measured."""
         needs = (*self.needs(machine), *(self.building(machine) if makes else ()))
         return tuple(dict.fromkeys(needs))
 
     def text(self, values: Values, *, full: bool) -> str:
-        """The experiment file; a gap that nothing fills stays."""
+        """Return the experiment file; a gap that nothing fills stays."""
         return self._filled(self.template.lstrip("\n"), values, full=full)
 
     def in_counts(self, kernels: Sequence[str]) -> str:
@@ -132,7 +132,8 @@ class Scenario:
         return f'machine = "vm"\nclock = "instructions"\n{text}'
 
     def made(self, stage: Stage, *, machine: str) -> str:
-        """The experiment file on what it has just made; ``machine`` is a name, empty for this one. Raises MeasureError.
+        """Return the experiment file on what it has just made; ``machine`` is a name, empty for this one. Raises
+        MeasureError.
 
         The same text, each time that it is made in the same place; what is measured for the text is taken from
         ``stage.asked`` then.
@@ -145,7 +146,7 @@ class Scenario:
         )
 
     def guest_name(self, kernels: Sequence[str] = (), *, full: bool) -> str:
-        """What the guest is called as a machine: with its kernel, unless kernels are the variants."""
+        """Return what the guest is called as a machine: with its kernel, unless kernels are the variants."""
         kernel = f"{kernels[0]}," if len(kernels) == 1 else ""
         return (
             f"vm:{kernel}{self._filled(self.guest, self.of_guest(kernels), full=full)}"

@@ -14,7 +14,7 @@ GUEST = "a machine whose kernel has it"
 
 
 def root(machine: Machine) -> Iterator[Need]:
-    """The right to make devices."""
+    """Yield the right to make devices."""
     if not is_root(machine):
         yield Need(
             "root",

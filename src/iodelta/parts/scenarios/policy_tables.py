@@ -30,7 +30,7 @@ Arm = tuple[str, str]
 
 
 def tables(experiment: Experiment, trials: Sequence[Trial]) -> Iterator[str]:
-    """A table of each condition, medians over the blocks; reads only, also of a mix. Then the devices."""
+    """Yield a table of each condition, medians over the blocks; reads only, also of a mix. Then the devices."""
     by_arm: dict[tuple[str, str], list[Trial]] = defaultdict(list)
     for trial in trials:
         by_arm[trial.cell, trial.variant].append(trial)
@@ -61,7 +61,7 @@ def tables(experiment: Experiment, trials: Sequence[Trial]) -> Iterator[str]:
 def _rows(
     cell: Cell, variants: Sequence[Variant], by_arm: Mapping[Arm, Sequence[Trial]]
 ) -> Iterator[tuple[str, ...]]:
-    """A row for each variant that was measured; the first variant's names the test."""
+    """Yield a row for each variant that was measured; the first variant's names the test."""
     for number, variant in enumerate(variants):
         trials = by_arm[cell.name, variant.name]
         if trials:

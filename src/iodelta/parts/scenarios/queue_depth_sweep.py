@@ -70,7 +70,7 @@ SPACE = (512 << 20, 16 << 30)
 
 
 def prepare(stage: Stage) -> Values:
-    """The user's own device or file, else a loop device over a file that was really written."""
+    """Return the user's own device or file, else a loop device over a file that was really written."""
     if stage.target is not None:
         return {"target": stage.target.path}
     return {"target": stage.disk("disk", SPACE[stage.full], filled=True)}

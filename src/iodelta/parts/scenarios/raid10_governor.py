@@ -71,7 +71,7 @@ SIZES = (256 << 20, 16 << 30)
 
 
 def other_governor(machine: Machine) -> str:
-    """The governor to compare with ``performance``."""
+    """Return the governor to compare with ``performance``."""
     files = machine.glob(
         "/sys/devices/system/cpu/cpufreq/policy*/scaling_available_governors"
     )
@@ -93,7 +93,7 @@ def building(machine: Machine) -> Iterator[Need]:
 
 
 def _foreseen(layout: str, machine: Machine, target: Target | None) -> Values:
-    """All that is known before there is an array."""
+    """Return all that is known before there is an array."""
     where = (
         " In this guest it sets no clock, so the true difference is zero."
         if throw_away(machine)
@@ -109,7 +109,7 @@ def _foreseen(layout: str, machine: Machine, target: Target | None) -> Values:
 
 
 def prepare_with(layout: str) -> Callable[[Stage], Values]:
-    """An array of that layout, as mdadm spells it, unless the user has one."""
+    """Return an array of that layout, as mdadm spells it, unless the user has one."""
 
     def prepare(stage: Stage) -> Values:
         values = _foreseen(layout, stage.machine, stage.target)
@@ -142,7 +142,7 @@ def prepare_with(layout: str) -> Callable[[Stage], Values]:
 
 
 def tell(folder: Folder) -> Iterator[str]:
-    """The clocks that were seen while trials ran, which the posted report could only guess."""
+    """Yield the clocks that were seen while trials ran, which the posted report could only guess."""
     seen: dict[str, list[Mapping[str, float]]] = {}
     for trial in usable_trials(folder, Account(folder.events())).values():
         if "cpu.mhz_mean" in trial.counters:

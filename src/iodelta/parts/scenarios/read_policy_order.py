@@ -79,7 +79,7 @@ ATTEMPTS = 5
 
 
 def needs(machine: Machine) -> Iterator[Need]:
-    """What this machine lacks for it."""
+    """Yield what this machine lacks for it."""
     yield from loops(machine)
     yield from slowing.needs(machine)
     if not installed():
@@ -131,7 +131,7 @@ def foreseen(machine: Machine, full: bool, target: Target | None) -> Values:
 def benchmark(
     stage: Stage, members: Sequence[str], devices: Sequence[str]
 ) -> list[str]:
-    """A line for each series as it was measured, in one order and by the clock; ``devices`` have the caches."""
+    """Return a line for each series as it was measured, in one order and by the clock; ``devices`` have the caches."""
     lines = []
     for number, series in enumerate(SERIES):
         runs = requests(series, members, seconds=20.0 if stage.full else 2.0, seed=4243)
@@ -152,7 +152,7 @@ def warming(
     series: Series,
     number: int,
 ) -> Rates:
-    """One series from a cold cache on, repeated if somebody on the machine emptied all caches meanwhile."""
+    """Return one series from a cold cache on, repeated if somebody on the machine emptied all caches meanwhile."""
 
     def begin(part: float) -> None:
         if stage.stop():
@@ -188,7 +188,7 @@ def _drops(machine: Machine) -> str:
 
 
 def tell(folder: Folder) -> Iterator[str]:
-    """The benchmark as published, real and simulated, and the result of the blocks."""
+    """Yield the benchmark as published, real and simulated, and the result of the blocks."""
     yield ""
     yield "The same mirror measured as the benchmark was made, in one order and by the clock."
     yield f"IOPS of its five slots, measured / simulated; disks of {PACES[0]} and {PACES[1]} reads/s:"

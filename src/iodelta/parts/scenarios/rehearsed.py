@@ -42,7 +42,7 @@ def rehearsed(
     free: int | None = None,
     own: bool = False,
 ) -> ScenarioPlanAnswer:
-    """The answer about a scenario; ``home`` is where it makes things on the machine, empty where it makes none."""
+    """Return the answer about a scenario; ``home`` is where it makes things on the machine, empty where it makes none."""
     makes, space = (origin.makes, origin.space[full]) if home else ("", 0)
     return ScenarioPlanAnswer(
         name=origin.name,

@@ -36,7 +36,7 @@ class Pace(msgspec.Struct, frozen=True):
 
 
 def needs(machine: Machine) -> Iterator[Need]:
-    """A control group that can limit I/O, of this very machine."""
+    """Yield a control group that can limit I/O, of this very machine."""
     if not isinstance(machine, LocalMachine):
         yield Need(
             "this machine",
@@ -97,7 +97,7 @@ def _unified(stage: Stage, point: str) -> str:
 
 
 def _own(machine: Machine) -> str:
-    """The path of our own group: in the unified hierarchy, or in that of blkio."""
+    """Return the path of our own group: in the unified hierarchy, or in that of blkio."""
     v1 = ""
     for line in (attribute(machine, "/proc/self/cgroup") or "").splitlines():
         _, names, path = line.split(":", 2)

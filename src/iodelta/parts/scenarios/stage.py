@@ -140,7 +140,7 @@ class Stage:
         return done.text
 
     def place(self, name: str = "") -> str:
-        """A directory in the stage's own, made. Everything in it may be overwritten."""
+        """Return a directory in the stage's own, made. Everything in it may be overwritten."""
         if not self._begun:
             self.make(
                 ["mkdir", "-m", "700", "--", self.directory],
@@ -169,7 +169,9 @@ class Stage:
             )
 
     def file(self, name: str, size: int, *, filled: bool = False) -> str:
-        """A file of ``size`` bytes: of zeros that take no room, or ``filled`` with data that cannot be compressed."""
+        """Return a file of ``size`` bytes: of zeros that take no room, or ``filled`` with data that cannot be
+        compressed.
+        """
         path = f"{self.place('disks')}/{name}"
         if filled:
             with workdir(self.machine) as work:
@@ -203,8 +205,8 @@ class Stage:
     def disk(
         self, name: str, size: int, *, filled: bool = False, parts: int = 0
     ) -> str:
-        """A loop device over a new file, read past the page cache where the filesystem below allows it; in a guest
-        that has disks its next one.
+        """Return a loop device over a new file, read past the page cache where the filesystem below allows it; in a
+        guest that has disks its next one.
 
         ``parts`` are equal partitions (``part_of``), made known to the kernel without a table. A kernel needs no
         partition support for that.
@@ -222,7 +224,7 @@ class Stage:
         return disk
 
     def steady(self, path: str, name: str = "target") -> str:
-        """A path in the stage for a device that was made: a new device gets the same path, whatever its number."""
+        """Return a path in the stage for a device that was made: a new device gets the same path, whatever its number."""
         if path.startswith(f"{self.directory}/"):
             return path
         link = f"{self.place()}/{name}"
@@ -239,28 +241,28 @@ class Stage:
     def mount(
         self, device: str, name: str, *, kind: str = "ext4", options: str = ""
     ) -> str:
-        """A new filesystem on a device of the stage, mounted; the directory."""
+        """Return a new filesystem on a device of the stage, mounted; the directory."""
         self.run([f"mkfs.{kind}", "-q", device])
         point = self.place(f"mounts/{name}")
         self.run(["mount", *(["-o", options] if options else []), "--", device, point])
         return point
 
     def tree(self, name: str = "tree") -> str:
-        """A directory marked as one whose files may be overwritten by a workload."""
+        """Return a directory marked as one whose files may be overwritten by a workload."""
         path = self.place(name)
         self.run(["tee", "--", f"{path}/{MARK}"], stdin=MARK_TEXT.encode())
         return path
 
 
 def guest_disks(machine: Machine) -> tuple[str, ...]:
-    """The disks that a guest was given, as it calls them; none of any other machine."""
+    """Return the disks that a guest was given, as it calls them; none of any other machine."""
     if not isinstance(machine, VmMachine):
         return ()
     return nodes(machine.spec.disks)
 
 
 def part_of(disk: str, number: int) -> str:
-    """The node of a disk's partition; the first is 1."""
+    """Return the node of a disk's partition; the first is 1."""
     return f"{disk}{'p' if disk[-1].isdigit() else ''}{number}"
 
 

@@ -20,7 +20,7 @@ from iodelta.study.words import inert, size
 
 
 def of_rehearsal(answer: ScenarioPlanAnswer, detail: Detail = PLAIN) -> Story:
-    """What a scenario would make and measure."""
+    """Return what a scenario would make and measure."""
     plan = answer.plan.plan
     seen = facts(answer.plan) if answer.plan.surveys else _unmade(answer)
     return Story(
@@ -33,7 +33,7 @@ def of_rehearsal(answer: ScenarioPlanAnswer, detail: Detail = PLAIN) -> Story:
 
 
 def _making(answer: ScenarioPlanAnswer) -> Iterator[Item]:
-    """What it makes, with the room for it."""
+    """Yield what it makes, with the room for it."""
     yield fact("Makes", answer.makes or "nothing here")
     space = "none here"
     if answer.space:
@@ -44,7 +44,7 @@ def _making(answer: ScenarioPlanAnswer) -> Iterator[Item]:
 
 
 def _lacking(answer: ScenarioPlanAnswer) -> Iterator[Item]:
-    """What is missing, with the remedy."""
+    """Yield what is missing, with the remedy."""
     for need in answer.missing:
         yield fact(
             "Not here",
@@ -53,7 +53,7 @@ def _lacking(answer: ScenarioPlanAnswer) -> Iterator[Item]:
 
 
 def _unmade(answer: ScenarioPlanAnswer) -> Iterator[Item]:
-    """The plan of an experiment on a target that the run makes, or on the user's own that nobody looked at."""
+    """Yield the plan of an experiment on a target that the run makes, or on the user's own that nobody looked at."""
     plan = answer.plan.plan
     experiment = plan.experiment
     for name in experiment.machines:

@@ -118,7 +118,7 @@ def _of_target(machine: Machine, target: Target, full: bool) -> Values:
 
 
 def _asked(machine: Machine, feeding: Sequence[Cpus], full: bool) -> Values:
-    """The question on a device whose queues are fed by these CPUs. Raises MeasureError where there is one CPU."""
+    """Return the question on a device whose queues are fed by these CPUs. Raises MeasureError where there is one CPU."""
     for need in needs(machine):
         raise MeasureError(need.reason, place=NAME, remedy=need.remedy)
     tool = built_fio() is not None
@@ -157,7 +157,7 @@ def foreseen(machine: Machine, full: bool, target: Target | None) -> Values:
 
 
 def _even(machine: Machine, count: int) -> tuple[Cpus, ...]:
-    """The CPUs dealt to so many queues, neighbours to the same one."""
+    """Return the CPUs dealt to so many queues, neighbours to the same one."""
     cpus = sorted(_online(machine))
     return tuple(
         frozenset(cpus[len(cpus) * n // count : len(cpus) * (n + 1) // count])
@@ -172,12 +172,12 @@ LOOP = (
 
 
 def ublk_device(machine: Machine) -> str:
-    """What ublk's device is called."""
+    """Return what ublk's device is called."""
     return f"a ublk null device of {_counted(_most(machine))}"
 
 
 def null_device(machine: Machine) -> str:
-    """What null_blk's device is called."""
+    """Return what null_blk's device is called."""
     return f"a null_blk device of {_counted(_most(machine))} (there is no ublk)"
 
 
@@ -196,7 +196,7 @@ def _counted(queues: int) -> str:
 
 
 def _server(machine: Machine) -> str:
-    """A server of ublk devices that is here, where the kernel has ublk; empty where not."""
+    """Return a server of ublk devices that is here, where the kernel has ublk; empty where not."""
     if not machine.glob("/dev/ublk-control"):
         return ""
     for name in SERVERS:
@@ -246,7 +246,7 @@ def _ublk(stage: Stage) -> tuple[str, str] | None:
 
 
 def _has_null(machine: Machine) -> bool:
-    """Whether null_blk is here, or can be loaded."""
+    """Return whether null_blk is here, or can be loaded."""
     try:
         return (
             bool(machine.glob("/sys/module/null_blk"))
@@ -291,8 +291,8 @@ def _loop(stage: Stage) -> tuple[str, str]:
 
 
 def _sets(machine: Machine, feeding: Sequence[Cpus]) -> dict[str, str]:
-    """A variant for each set of CPUs that is another one, and its line: anywhere, the CPUs of the queues, of the first
-    two nodes, of each half."""
+    """Return a variant for each set of CPUs that is another one, and its line: anywhere, the CPUs of the queues, of
+    the first two nodes, of each half."""
     everywhere = _online(machine)
     sets: dict[str, tuple[str, Cpus]] = {
         "device-queues": ("device-queues", first_cpus(feeding))
@@ -334,7 +334,7 @@ def of_guest(kernels: Sequence[str]) -> Values:
 
 
 def lacking_for_ublk(has_rublk: bool, without: Sequence[str]) -> str:
-    """Why a guest gets no ublk device: each thing that is missing, ``without`` being the kernels that lack ublk."""
+    """Return why a guest gets no ublk device: each thing that is missing, ``without`` being the kernels that lack ublk."""
     reasons = [] if has_rublk else ["rublk is not installed here"]
     if without:
         reasons.append(f"ublk is not in kernel {', '.join(without)}")

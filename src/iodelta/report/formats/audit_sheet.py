@@ -20,7 +20,7 @@ AUDITED = tuple(
 
 
 def of_audit(audited: Audited) -> str:
-    """One row per finding, claim and file that was not read."""
+    """Return one row per finding, claim and file that was not read."""
     of_all = {
         "mended": 0,
         "repeat": audited.again,
@@ -77,7 +77,7 @@ RULES = ("rule", "severity", "says", "needs", "remedy", "schema")
 
 
 def of_rules(answer: RulesAnswer) -> str:
-    """One row per rule."""
+    """Return one row per rule."""
     schema = "iodelta.audit-rules.csv/1"
     rows = (
         (rule.id, rule.severity, rule.says, rule.needs, rule.remedy, schema)

@@ -35,7 +35,7 @@ Named = tuple[str, str, str, Measured]
 
 
 def bmf(result: Result) -> bytes:
-    """The document. Raises RequestError for a result without values of variants."""
+    """Return the document. Raises RequestError for a result without values of variants."""
     place = kind_of(result).values
     if not place:
         raise RequestError(

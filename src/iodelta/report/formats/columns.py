@@ -21,7 +21,7 @@ def columns(
     indent: int = 0,
     fold: int | None = None,
 ) -> list[str]:
-    """One line for each row (the first holds the headings), at most ``width`` wide where that can be.
+    """Return one line for each row (the first holds the headings), at most ``width`` wide where that can be.
 
     ``align`` says ``<`` or ``>`` of each column. Where they do not fit, the first column is cut at its end, never a
     number; then the columns from ``fold`` on (else those that do not fit) go to a line of their own below (of a row
@@ -58,7 +58,7 @@ def columns(
 def _headings(
     rows: Sequence[Sequence[str]], part: tuple[int, int], room: int
 ) -> Sequence[str]:
-    """The headings of the columns from ``part[0]`` to ``part[1]``, cut so that these fit ``room``.
+    """Return the headings of the columns from ``part[0]`` to ``part[1]``, cut so that these fit ``room``.
 
     Names of files differ at their ends: what all that are cut begin with goes first. None is cut to look like another.
     """
@@ -88,20 +88,20 @@ def _headings(
 
 
 def _ends(names: Sequence[str]) -> list[str]:
-    """Names without what all of them begin with, for which ``~`` stands."""
+    """Return names without what all of them begin with, for which ``~`` stands."""
     first, last = min(names), max(names)
     same = differs_from(first, last)
     return [f"~{name[same:]}" if same else name for name in names]
 
 
 def differs_from(first: Sequence[str], second: Sequence[str]) -> int:
-    """The place from which on two texts or rows differ; 0 where one is the beginning of the other."""
+    """Return the place from which on two texts or rows differ; 0 where one is the beginning of the other."""
     differs = [text != other for text, other in zip(first, second, strict=False)]
     return differs.index(True) if True in differs else 0
 
 
 def _whole_columns(widths: Sequence[int], room: int) -> int:
-    """How many columns stand on one line, names cut to the least."""
+    """Return how many columns stand on one line, names cut to the least."""
     used = LEAST
     for count, width in enumerate(widths[1:], 1):
         used += GAPS[-1] + width

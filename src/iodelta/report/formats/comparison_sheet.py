@@ -24,7 +24,7 @@ COMPARED = tuple(
 
 
 def of_comparison(comparison: Comparison) -> str:
-    """One row per cell, variant and metric."""
+    """Return one row per cell, variant and metric."""
     return records_text(COMPARED, _compared(comparison))
 
 
@@ -92,12 +92,12 @@ _OF_NO_COMMAND = dict.fromkeys(
 
 
 def of_shown(results: Shown) -> str:
-    """All rows as CSV with a heading; empty where unknown."""
+    """Return all rows as CSV with a heading; empty where unknown."""
     return records_text(SHOWN, chain.from_iterable(map(_shown, results.rows)))
 
 
 def _shown(row: Row) -> Iterator[dict[str, object]]:
-    """One row; of a command, one for each of its numbers."""
+    """Yield one row; of a command, one for each of its numbers."""
     of_run = _of_run(row)
     if not row.measured:
         yield of_run | _OF_NO_COMMAND

@@ -67,8 +67,8 @@ def lines(
     again: str = "",
     drawn: bool = False,
 ) -> Iterator[Text]:
-    """The account, line by line, none wider than ``width`` but commands, which are to be pasted; ``drawn`` with its
-    changes as bars where the screen has room for them."""
+    """Yield the account, line by line, none wider than ``width`` but commands, which are to be pasted; ``drawn`` with
+    its changes as bars where the screen has room for them."""
     prose = min(width, WIDTH)
     folder = inert(pasted(account.folder))
     if not verbose:
@@ -92,7 +92,7 @@ def lines(
 
 
 def _first_screen(account: Account, width: int, again: str) -> Iterator[Text]:
-    """The answer, one table, how it ended with the next command, and what fits of the rest."""
+    """Yield the answer, one table, how it ended with the next command, and what fits of the rest."""
     prose = min(width, WIDTH)
     answer = list(_answer(account, width, whole=False))
     yield from answer
@@ -119,7 +119,7 @@ def _first_screen(account: Account, width: int, again: str) -> Iterator[Text]:
 
 
 def _in_short(account: Account) -> str:
-    """How much was measured, and where."""
+    """Return how much was measured, and where."""
     counts = sorted(set(account.blocks.values()))
     blocks = (f"{counts[0]} to " if len(counts) > 1 else "") + plural(
         counts[-1], "block"
@@ -147,7 +147,7 @@ def _answer(account: Account, width: int, *, whole: bool) -> Iterator[Text]:
 
 
 def _changes(account: Account) -> list[Change]:
-    """The comparisons of the table's rows that have a change, as bars."""
+    """Return the comparisons of the table's rows that have a change, as bars."""
     several = len(account.plan.experiment.variants) > 2
     changes = []
     for line in lines_of(account, whole=False):
@@ -167,7 +167,7 @@ def _changes(account: Account) -> list[Change]:
 
 
 def _measured(account: Account) -> str:
-    """What was measured and by which rules, in a line."""
+    """Return what was measured and by which rules, in a line."""
     counts = sorted(set(account.blocks.values()))
     blocks = (f"{counts[0]} to " if len(counts) > 1 else "") + plural(
         counts[-1], "block"

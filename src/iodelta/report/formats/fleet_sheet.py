@@ -23,7 +23,7 @@ COLUMNS = tuple(
 
 
 def of_fleet(account: FleetAccount) -> str:
-    """The rows of every comparison; then the hosts that have none."""
+    """Return the rows of every comparison; then the hosts that have none."""
     constant = (account.margin, "; ".join(account.again), "iodelta.fleet.csv/1")
     rows: list[tuple[object, ...]] = []
     for row in account.rows:

@@ -24,7 +24,7 @@ MOST = 10
 
 
 def commands(checks: Iterable[Check]) -> str:
-    """The commands, worst first; of a level with too many the last says how many there are in all."""
+    """Return the commands, worst first; of a level with too many the last says how many there are in all."""
     levels: dict[str, list[Check]] = {
         level: [] for level in dict.fromkeys(LEVELS.values())
     }

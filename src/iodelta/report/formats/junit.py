@@ -19,7 +19,9 @@ ELEMENTS = {
 
 
 def junit(question: str, checks: Iterable[Check]) -> str:
-    """A suite for each cell, a case for each statement. No time is given: it would be that of the whole experiment."""
+    """Return a suite for each cell, a case for each statement. No time is given: it would be that of the whole
+    experiment.
+    """
     suites = [
         (group, tuple(cases))
         for group, cases in groupby(checks, key=lambda check: check.group)

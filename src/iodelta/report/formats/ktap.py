@@ -21,7 +21,7 @@ FAILED = ("regression", "unmeasured")
 
 
 def ktap(question: str, checks: Sequence[Check]) -> str:
-    """The version, the question, the plan, then each check with its sentence above it."""
+    """Return the version, the question, the plan, then each check with its sentence above it."""
     lines = ["KTAP version 1"]
     lines += [f"# {question}"] if question else []
     lines.append(f"1..{len(checks)}")

@@ -31,7 +31,9 @@ WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|[^\s'"])+""")
 
 
 def mail(story: Story) -> str:
-    """The whole mail without headers; no line is wider than 72 columns, none can be taken for a mail's own syntax."""
+    """Return the whole mail without headers; no line is wider than 72 columns, none can be taken for a mail's own
+    syntax.
+    """
     return "".join(f"{line}\n" for line in _safe(_lines(story)))
 
 
@@ -86,7 +88,7 @@ def paragraph(text: str, mark: str = "") -> Iterator[str]:
 
 
 def _command(line: str) -> Iterator[str]:
-    """A command over several lines as a shell takes it: broken between words only, with a backslash."""
+    """Yield a command over several lines as a shell takes it: broken between words only, with a backslash."""
     if line.startswith("#"):
         yield from textwrap.wrap(
             line,
@@ -131,7 +133,7 @@ def _together(words: Sequence[str]) -> Iterator[str]:
 
 
 def _broken(word: str) -> list[str]:
-    """A word too long for a line in parts, which the shell puts together again: ``'ab'\\`` newline ``'cd'``."""
+    """Return a word too long for a line in parts, which the shell puts together again: ``'ab'\\`` newline ``'cd'``."""
     room = WIDTH - len(INDENT) * 3 - 4
     if len(word) <= room + 2:
         return [word]
@@ -154,11 +156,11 @@ class _Column(NamedTuple):
     """Words stand on the left, numbers on the right."""
 
     def padded(self, text: str) -> str:
-        """A text as wide as the column."""
+        """Return a text as wide as the column."""
         return f"{text:<{self.width}}" if self.holds_words else f"{text:>{self.width}}"
 
     def heading(self, height: int) -> list[str]:
-        """The head in so many lines, the last of them at the bottom."""
+        """Return the head in so many lines, the last of them at the bottom."""
         lines = _tall(self.head, self.width)
         return [*[""] * (height - len(lines)), *lines]
 
@@ -193,7 +195,7 @@ def _columns(table: Table, texts: Sequence[Sequence[str]]) -> list[_Column]:
 def _parts(
     columns: Sequence[_Column], longest: int
 ) -> Iterator[tuple[Sequence[_Column], int, int]]:
-    """The columns that stand side by side, the gap between them, and the room for names.
+    """Yield the columns that stand side by side, the gap between them, and the room for names.
 
     All of them, closer together if need be, with names that do not fit on lines of their own; columns that are too wide
     even so stand in several parts under one another.
@@ -256,7 +258,7 @@ def _hanging(text: str) -> list[str]:
 
 
 def _tall(head: str, width: int) -> list[str]:
-    """A heading in lines, cut where it has more than a reader could use."""
+    """Return a heading in lines, cut where it has more than a reader could use."""
     lines = textwrap.wrap(head, max(width, 1)) or [""]
     if len(lines) <= TALLEST:
         return lines
@@ -264,7 +266,7 @@ def _tall(head: str, width: int) -> list[str]:
 
 
 def _split(name: str, room: int) -> tuple[str, str]:
-    """A name that is too long where it has a part that fits: ``("Defrag On: HDD, 1", "QD1")``; else no head."""
+    """Return a name that is too long where it has a part that fits: ``("Defrag On: HDD, 1", "QD1")``; else no head."""
     cut = max(name.rfind(": "), name.rfind(", "))
     head, rest = name[: max(cut, 0)], name[cut + 2 :]
     if len(name) <= room or not head or len(rest) >= room:
@@ -287,5 +289,5 @@ def _text(cell: Cell) -> str:
 
 
 def plain(text: str) -> str:
-    """The text in ASCII: a character of print becomes its equal, any other one is shown as \\xNN or \\uNNNN."""
+    """Return the text in ASCII: a character of print becomes its equal, any other one is shown as \\xNN or \\uNNNN."""
     return text.translate(EQUALS).encode("ascii", "backslashreplace").decode("ascii")

@@ -20,7 +20,7 @@ LIVE = re.compile(
 
 
 def markdown(story: Story) -> str:
-    """The whole report; tables in GitHub's form, the best values bold."""
+    """Return the whole report; tables in GitHub's form, the best values bold."""
     return "\n".join(_lines(story)) + "\n"
 
 

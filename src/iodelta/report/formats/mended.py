@@ -11,7 +11,7 @@ from iodelta.study.words import inert
 
 
 def mended(audited: Audited) -> str:
-    """The tables in Markdown with every repair marked: what was written struck out, what was meant in bold.
+    """Return the tables in Markdown with every repair marked: what was written struck out, what was meant in bold.
 
     Empty when nothing can be mended exactly.
     """
@@ -41,7 +41,7 @@ def mended(audited: Audited) -> str:
 
 
 def _table_of(row: tuple[int, Run]) -> tuple[str, tuple[str, ...]]:
-    """The table that a row is of: its title and columns."""
+    """Return the table that a row is of: its title and columns."""
     _, run = row
     return run.table, tuple(run.labels)
 

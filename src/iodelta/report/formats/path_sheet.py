@@ -24,7 +24,7 @@ COUNTED = tuple(
 
 
 def of_path(account: PathAccount) -> str:
-    """One row per cell, direction and pair of kernels; of moved lines one per cell and line."""
+    """Return one row per cell, direction and pair of kernels; of moved lines one per cell and line."""
     if account.anatomy == "sharing":
         return csv_text(sharing_sheet.HEADS, sharing_sheet.rows(account))
     return csv_text(COUNTED, _counted(account))
@@ -67,7 +67,7 @@ def _counted(account: PathAccount) -> Iterator[tuple[object, ...]]:
 
 
 def _tallied(account: PathAccount) -> Iterator[tuple[object, ...]]:
-    """A row for each metric of each kernel of a row, against the one before."""
+    """Yield a row for each metric of each kernel of a row, against the one before."""
     pairs = list(pairwise([side.variant for side in account.sides]))
     tallies = {
         (tally.cell, tally.metric, tally.variant): tally for tally in account.tallies
@@ -86,7 +86,7 @@ def _tallied(account: PathAccount) -> Iterator[tuple[object, ...]]:
 
 
 def _charged(bill: Bill, account: PathAccount) -> Iterator[tuple[object, ...]]:
-    """A row for each class of instructions."""
+    """Yield a row for each class of instructions."""
     for charge in bill.charges:
         values = (charge.word, charge.baseline, charge.value, charge.change)
         functions = (f"{each.name} {each.change:+.2f}" for each in charge.functions)
@@ -98,7 +98,7 @@ def _charged(bill: Bill, account: PathAccount) -> Iterator[tuple[object, ...]]:
 def _branches(
     tree: CallTree, branch: Branch, above: tuple[str, ...], account: PathAccount
 ) -> Iterator[tuple[object, ...]]:
-    """A row for each path of calls: instructions with all that is called."""
+    """Yield a row for each path of calls: instructions with all that is called."""
     path = (*above, branch.name.replace(" ", ""))
     values = ("", branch.baseline, branch.value, branch.change)
     rest = (None, None, None, tree.refused, account.blind, " ".join(path))
@@ -111,7 +111,7 @@ def _branches(
 def _touched(
     footprint: Footprint, account: PathAccount, *, has_bill: bool
 ) -> Iterator[tuple[object, ...]]:
-    """A row for each measure that is not in a bill; an anatomy has no directions and no intervals."""
+    """Yield a row for each measure that is not in a bill; an anatomy has no directions and no intervals."""
     for measured in footprint.measures:
         if has_bill and measured.scope == "kernel" and measured.name in CLASSES:
             continue

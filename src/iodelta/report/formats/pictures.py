@@ -54,7 +54,9 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def draws(file: IO[str]) -> bool:
-    """Whether pictures go to ``file``: a terminal that shows more than letters, whose encoding has their characters."""
+    """Return whether pictures go to ``file``: a terminal that shows more than letters, whose encoding has their
+    characters.
+    """
     if os.environ.get("TERM", "") in ("", "dumb", "unknown"):
         return False
     try:
@@ -67,7 +69,7 @@ def draws(file: IO[str]) -> bool:
 
 
 def bars(changes: Sequence[Change], margin: float, width: int) -> Iterator[Text]:
-    """A line for each change on one scale, its ends and 0 above; nothing for a single one, which its row says."""
+    """Yield a line for each change on one scale, its ends and 0 above; nothing for a single one, which its row says."""
     if not 2 <= len(changes) <= MOST:
         return
     names = _cut([change.name for change in changes], max(NAMED, width // 2 - 10))
@@ -83,7 +85,7 @@ def bars(changes: Sequence[Change], margin: float, width: int) -> Iterator[Text]
 
 
 def _cut(names: Sequence[str], width: int) -> list[str]:
-    """Names of at most ``width`` columns: without their ends, or without their beginnings where these are alike."""
+    """Return names of at most ``width`` columns: without their ends, or without their beginnings where these are alike."""
     shortened = [cut(name, width) for name in names]
     if len(set(shortened)) == len(set(names)):
         return shortened
@@ -91,7 +93,7 @@ def _cut(names: Sequence[str], width: int) -> list[str]:
 
 
 def bars_of(comparison: Comparison, width: int) -> Iterator[Text]:
-    """The changes of a comparison. What digits leave open is not an interval, and is not drawn as one."""
+    """Yield the changes of a comparison. What digits leave open is not an interval, and is not drawn as one."""
     from iodelta.report.stories.comparison import name_of
 
     several = len({row.metric.partition(".")[0] for row in comparison.compared}) > 1
@@ -120,7 +122,7 @@ def bars_of(comparison: Comparison, width: int) -> Iterator[Text]:
 
 
 def _reach(changes: Sequence[Change], margin: float) -> float:
-    """How far the scale goes either way: all changes, and as much of their intervals as leaves them legible."""
+    """Return how far the scale goes either way: all changes, and as much of their intervals as leaves them legible."""
     largest = max(abs(change.change) for change in changes)
     ends = chain.from_iterable((change.low, change.high) for change in changes)
     bounds = [abs(end) for end in ends if end is not None]
@@ -191,7 +193,7 @@ def sparks(rows: Iterable[Row], width: int) -> Iterator[Text]:
 
 
 def _sweeps(rows: Iterable[Row], axis: str) -> Iterator[tuple[str, list[float]]]:
-    """The rates of each sweep in the order of the axis, named by what its runs have in common."""
+    """Yield the rates of each sweep in the order of the axis, named by what its runs have in common."""
     other = "jobs" if axis == "iodepth" else "iodepth"
     groups: dict[tuple[object, ...], list[tuple[int, float]]] = {}
     for row in rows:
@@ -219,14 +221,14 @@ def _sweeps(rows: Iterable[Row], axis: str) -> Iterator[tuple[str, list[float]]]
 
 
 def _is_sweep(points: Sequence[tuple[int, float]]) -> bool:
-    """Whether places in order have one rate each, enough of them, and not all of them zero."""
+    """Return whether places in order have one rate each, enough of them, and not all of them zero."""
     places = {place for place, _ in points}
     fastest = max(rate for _, rate in points)
     return len(places) == len(points) >= LEAST and fastest > 0
 
 
 def quantity_of(size: object) -> str:
-    """A block size as fio writes it."""
+    """Return a block size as fio writes it."""
     if isinstance(size, int) and size % 1024 == 0:
         return f"{size // 1024}k"
     return str(size or "")

@@ -20,7 +20,7 @@ TRIALS = ("round", "cell", "block", "variant", "baseline", "margin", "seed", "sc
 
 
 def of_plan(answer: PlanAnswer) -> str:
-    """One row per trial."""
+    """Return one row per trial."""
     return csv_text(TRIALS, trials_of(answer.plan, "iodelta.plan.csv/1"))
 
 
@@ -37,7 +37,7 @@ STEPS = ("disk", "step", "bytes", "seconds", "schema")
 
 
 def of_disk_plan(answer: DiskPlanAnswer) -> str:
-    """One row per step."""
+    """Return one row per step."""
     survey, schema = answer.survey, "iodelta.prepare-plan.csv/1"
     purge = answer.plan.question.prepare.purge
     path, cost = survey.target.path, survey.cost
@@ -56,7 +56,7 @@ BOOTS = ("boot", "variant", "kernel", "purpose", "seed", "memory_mib", "schema")
 
 
 def of_path_plan(answer: PathPlanAnswer) -> str:
-    """One row per boot."""
+    """Return one row per boot."""
     plan, rows = answer.plan, []
     for boot in plan.boots:
         arm = plan.arm(boot.variant)
@@ -77,7 +77,7 @@ ITEMS = ("number", "item", "title", "next", "schema")
 
 
 def of_search_plan(answer: SearchPlanAnswer) -> str:
-    """One row per item, good first."""
+    """Return one row per item, good first."""
     titles = answer.titles or answer.items
     numbered = enumerate(zip(answer.items, titles, strict=True))
     schema = "iodelta.search-plan.csv/1"
@@ -100,7 +100,7 @@ NOISE = tuple(
 
 
 def of_calibrated(answer: CalibrationAnswer) -> str:
-    """One row per metric."""
+    """Return one row per metric."""
     calibration = answer.calibration
     counts = (
         calibration.comparisons,

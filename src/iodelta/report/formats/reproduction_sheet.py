@@ -28,7 +28,7 @@ _NOTHING: dict[str, object] = dict.fromkeys(REPRODUCED, "")
 
 
 def of_reproduction(reproduced: Reproduced) -> str:
-    """One row per change that both sides have; then those of one side only."""
+    """Return one row per change that both sides have; then those of one side only."""
     of_all = {
         "margin": reproduced.margin,
         "repeat": "; ".join(reproduced.again),
@@ -71,7 +71,7 @@ def _matched(match: Matched) -> dict[str, object]:
 
 
 def of_fleet_reproduction(reproduced: FleetReproduced) -> str:
-    """The rows of every host; a host without any has one that says why. Then what the hosts say together."""
+    """Return the rows of every host; a host without any has one that says why. Then what the hosts say together."""
     of_all = {
         "margin": reproduced.margin,
         "repeat": "; ".join(reproduced.again),
@@ -89,7 +89,7 @@ def of_fleet_reproduction(reproduced: FleetReproduced) -> str:
 
 
 def _together(row: FleetRow) -> dict[str, object]:
-    """What the hosts say together of one comparison: the mean over hosts stands below ``here``."""
+    """Return what the hosts say together of one comparison: the mean over hosts stands below ``here``."""
     mean = _limits("here", row.together.mean) if row.together else {}
     return {
         **_NOTHING,

@@ -17,7 +17,7 @@ COLUMNS = tuple(
 
 
 def of_preparation(account: PrepareAnswer) -> str:
-    """One row per round."""
+    """Return one row per round."""
     return csv_text(COLUMNS, _rows(account))
 
 

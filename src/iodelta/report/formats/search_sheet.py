@@ -23,7 +23,7 @@ SEARCHED = tuple(
 
 
 def of_search(account: SearchAccount) -> str:
-    """One row per item, in the order of the line; then those that were skipped."""
+    """Return one row per item, in the order of the line; then those that were skipped."""
     return records_text(SEARCHED, _searched(account))
 
 
@@ -45,7 +45,7 @@ def _searched(account: SearchAccount) -> Iterator[dict[str, object]]:
 
 
 def _of_search(account: SearchAccount) -> dict[str, object]:
-    """Every column: what is the same in all rows, and nothing in the others."""
+    """Return every column: what is the same in all rows, and nothing in the others."""
     question = account.question
     return {
         **dict.fromkeys(SEARCHED),
@@ -60,7 +60,7 @@ def _of_search(account: SearchAccount) -> dict[str, object]:
 
 
 def _of_item(item: Level | Spoken | Skipped) -> dict[str, object]:
-    """What became of an item, besides its name."""
+    """Return what became of an item, besides its name."""
     from iodelta.study.search import Level, Spoken
 
     if isinstance(item, Level):
@@ -85,7 +85,7 @@ ATTRIBUTED = tuple(
 
 
 def of_attribution(account: AttributionAccount) -> str:
-    """One row per figure, then one per combination that was to be run."""
+    """Return one row per figure, then one per combination that was to be run."""
     of_all = {
         **dict.fromkeys(ATTRIBUTED),
         "metric": account.question.metric,
@@ -98,7 +98,7 @@ def of_attribution(account: AttributionAccount) -> str:
 
 
 def _steps(account: AttributionAccount) -> Iterator[dict[str, object]]:
-    """The whole series, and what each patch does alone and on top of those before it."""
+    """Yield the whole series, and what each patch does alone and on top of those before it."""
     if account.whole:
         everything = _numbered(range(1, len(account.patches) + 1))
         yield {"kind": "whole", "patches": everything, **_ends(account.whole)}
@@ -116,7 +116,7 @@ def _steps(account: AttributionAccount) -> Iterator[dict[str, object]]:
 
 
 def _shares(account: AttributionAccount) -> Iterator[dict[str, object]]:
-    """The share of each patch in the whole, and what patches do together only."""
+    """Yield the share of each patch in the whole, and what patches do together only."""
     for number, share in enumerate(account.shares, 1):
         if share:
             name = account.patches[number - 1]

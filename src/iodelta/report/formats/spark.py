@@ -17,8 +17,8 @@ NIGHTS = 60
 
 
 def spark(course: Course, bars: str = BARS) -> tuple[str, str]:
-    """The bars, ``|`` before another epoch, and marks below: ``~`` may be the first night of the new level, ``^`` the
-    night from which on it surely is, ``!`` a night beyond the scale, ``*`` the first night after a note."""
+    """Return the bars, ``|`` before another epoch, and marks below: ``~`` may be the first night of the new level,
+    ``^`` the night from which on it surely is, ``!`` a night beyond the scale, ``*`` the first night after a note."""
     known = []
     for point in course.line.points:
         value = course.shown(point)
@@ -45,7 +45,7 @@ def spark(course: Course, bars: str = BARS) -> tuple[str, str]:
 
 
 def _bar(value: float, scale: tuple[float, float], bars: str) -> str:
-    """The bar of a value; those beyond the scale are as low or as high as any."""
+    """Return the bar of a value; those beyond the scale are as low or as high as any."""
     low, high = scale
     if high - low <= 1e-12 and low <= value <= high:
         return bars[len(bars) // 2]

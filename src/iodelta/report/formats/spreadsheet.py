@@ -33,7 +33,7 @@ def records_text(
 
 
 def defused(value: object) -> object:
-    """A value as a cell: text without control characters, and with ' before what a spreadsheet would run."""
+    """Return a value as a cell: text without control characters, and with ' before what a spreadsheet would run."""
     if isinstance(value, str):
         return RUNS.sub(r"\1\2'", inert(value))
     if value is None or (isinstance(value, float) and not math.isfinite(value)):

@@ -57,8 +57,8 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def lines_of(account: Account, *, whole: bool) -> tuple[Line, ...]:
-    """All rows in the plan's order; without ``whole`` metrics of a cell that say the same are folded into one row where
-    there are too many."""
+    """Return all rows in the plan's order; without ``whole`` metrics of a cell that say the same are folded into one
+    row where there are too many."""
     verdicts = account.judgement.verdicts
     experiment = account.plan.experiment
     several = len({verdict.metric.kind for verdict in verdicts} - {"cpu"}) > 1
@@ -93,7 +93,7 @@ def lines_of(account: Account, *, whole: bool) -> tuple[Line, ...]:
 
 
 def _rows(verdicts: Sequence[Verdict], *, fold: bool) -> Iterator[tuple[Verdict, int]]:
-    """The verdicts to show; with ``fold`` one for each word, and for how many more it stands."""
+    """Yield the verdicts to show; with ``fold`` one for each word, and for how many more it stands."""
 
     def row(verdict: Verdict) -> str:
         return verdict.word if fold else verdict.metric.name
@@ -106,14 +106,14 @@ def _rows(verdicts: Sequence[Verdict], *, fold: bool) -> Iterator[tuple[Verdict,
 
 
 def _size(verdict: Verdict) -> float:
-    """The size of a regression or improvement as a log-ratio, either way; 0 for other words."""
+    """Return the size of a regression or improvement as a log-ratio, either way; 0 for other words."""
     if verdict.change is None or verdict.word not in ("regression", "improvement"):
         return 0.0
     return abs(math.log1p(max(verdict.change.value, -0.999)))
 
 
 def table(account: Account, width: int, *, whole: bool) -> Iterator[Text]:
-    """The table, none of its lines wider than ``width`` where that can be."""
+    """Yield the table, none of its lines wider than ``width`` where that can be."""
     rows = lines_of(account, whole=whole)
     if not rows:
         return
@@ -160,7 +160,7 @@ def _body(
 
 
 def _heads(account: Account, rows: Sequence[Line]) -> tuple[str, ...]:
-    """The headings of the values; the one variant that there is gives its name."""
+    """Return the headings of the values; the one variant that there is gives its name."""
     variants = {row.names[VARIANT] for row in rows}
     variant = rows[0].names[VARIANT] if len(variants) == 1 else "variant"
     baseline = inert(account.plan.experiment.baseline)
@@ -176,7 +176,7 @@ def _heads(account: Account, rows: Sequence[Line]) -> tuple[str, ...]:
 def _texts(
     title: str, heads: tuple[str, ...], rows: Sequence[Line], kept: Sequence[int]
 ) -> list[tuple[str, ...]]:
-    """The heading and all rows as texts; a name that the row above has already is left out."""
+    """Return the heading and all rows as texts; a name that the row above has already is left out."""
     texts = [(title, *("" for _ in kept[1:]), *heads)]
     above: tuple[str, ...] = ()
     for row in rows:
@@ -189,13 +189,13 @@ def _texts(
 
 
 def _fits(texts: Sequence[Sequence[str]], width: int) -> bool:
-    """Whether a table stands side by side without a name being cut."""
+    """Return whether a table stands side by side without a name being cut."""
     widths = [max(map(cell_len, column)) for column in zip(*texts, strict=True)]
     return sum(widths) + len(widths) - 1 <= width
 
 
 def _columns_of(rows: Sequence[Line]) -> tuple[list[str], list[int]]:
-    """What all rows have in common, and the names that differ and get a column; there is always one."""
+    """Return what all rows have in common, and the names that differ and get a column; there is always one."""
     shared, kept = [], []
     for place in (CELL, VARIANT, METRIC):
         names = {row.names[place] for row in rows}

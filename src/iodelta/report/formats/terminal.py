@@ -74,7 +74,7 @@ def width_of(console: Console) -> int:
 
 
 def lines(story: Story, width: int = WIDTH, *, whole: bool = False) -> Iterator[Text]:
-    """The story line by line, none wider than ``width`` but commands, which are to be pasted."""
+    """Yield the story line by line, none wider than ``width`` but commands, which are to be pasted."""
     prose = min(width, WIDTH)
     if not whole:
         story = one_screen(story)
@@ -90,7 +90,9 @@ def lines(story: Story, width: int = WIDTH, *, whole: bool = False) -> Iterator[
 
 
 def one_screen(story: Story) -> Story:
-    """The story without what one screen leaves out, and with the command that shows it; whole where there is none."""
+    """Return the story without what one screen leaves out, and with the command that shows it; whole where there is
+    none.
+    """
     tables = tuple(table for table in story.tables if not table.rest)
     sections = [part for part in story.sections if not part.rest]
     lead = tuple(part for part in story.lead if not part.rest)
@@ -124,7 +126,7 @@ def sections_lines(
 
 
 def section_lines(section: Section, width: int) -> Iterator[Text]:
-    """One section, after an empty line. Where items have labels, these stand for its title."""
+    """Yield one section, after an empty line. Where items have labels, these stand for its title."""
     yield Text()
     if any(item.label for item in section.items):
         yield from map(Text, labelled(section.items, width))
@@ -142,7 +144,7 @@ def section_lines(section: Section, width: int) -> Iterator[Text]:
 
 
 def labelled(items: Iterable[Item], width: int = WIDTH) -> Iterator[str]:
-    """Each item behind its label, what is continued below the text. A path stays whole, so that it can be pasted."""
+    """Yield each item behind its label, what is continued below the text. A path stays whole, so that it can be pasted."""
     indent = " " * LABEL
     for item in items:
         yield from wrap(
@@ -153,7 +155,7 @@ def labelled(items: Iterable[Item], width: int = WIDTH) -> Iterator[str]:
 
 
 def _in_short(section: Section, width: int, *, whole: bool) -> list[Text]:
-    """The section behind its title, where it has a short form or one line holds it; else empty."""
+    """Return the section behind its title, where it has a short form or one line holds it; else empty."""
     title = f"{section.title}: "
     if section.brief and not whole:
         text = f"{title}{section.brief}"
@@ -169,12 +171,12 @@ def _in_short(section: Section, width: int, *, whole: bool) -> list[Text]:
 
 
 def _titled(line: str, title: str, style: str = "default") -> Text:
-    """A line that begins with a title."""
+    """Return a line that begins with a title."""
     return Text(title, style="bold").append(line[len(title) :], style=style)
 
 
 def _tables(tables: Iterable[Table], width: int) -> Iterator[Text]:
-    """All tables; those with the same columns, one after the other, share a heading."""
+    """Yield all tables; those with the same columns, one after the other, share a heading."""
     for _, alike in groupby(
         tables, key=lambda table: (table.first, table.heads, table.words)
     ):
@@ -221,7 +223,7 @@ def _rows(rows: Iterable[tuple[Row, str, bool]], width: int) -> Iterator[Text]:
 
 
 def _alone(rows: Sequence[Sequence[str]], width: int) -> list[bool]:
-    """Whether each row's name is too long to stand before the numbers, because names are not cut."""
+    """Return whether each row's name is too long to stand before the numbers, because names are not cut."""
     numbers = [
         max(map(cell_len, column)) for column in list(zip(*rows, strict=True))[1:]
     ]

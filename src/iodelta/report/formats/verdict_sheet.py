@@ -27,7 +27,7 @@ COLUMNS = tuple(
 
 
 def of_account(account: Account) -> str:
-    """One row per cell, variant and metric."""
+    """Return one row per cell, variant and metric."""
     return records_text(COLUMNS, _records(account))
 
 
@@ -51,7 +51,7 @@ def _records(account: Account) -> Iterator[dict[str, object]]:
 
 
 def _of_all(account: Account) -> dict[str, object]:
-    """What is the same in every row: the question, the plan, and how to do it again."""
+    """Return what is the same in every row: the question, the plan, and how to do it again."""
     from iodelta.report.stories.calibration import quoted
 
     plan = account.plan
@@ -71,7 +71,7 @@ def _of_all(account: Account) -> dict[str, object]:
 
 
 def _answer(verdict: Verdict) -> dict[str, object]:
-    """The word, and the numbers that it rests on; empty where unknown."""
+    """Return the word, and the numbers that it rests on; empty where unknown."""
     change = verdict.change
     low, high = (change.low, change.high) if change else (None, None)
     half = (high - low) / 2 if low is not None and high is not None else None
@@ -96,7 +96,7 @@ def _answer(verdict: Verdict) -> dict[str, object]:
 
 
 def _evidence(verdict: Verdict) -> dict[str, object]:
-    """What stands behind the word, as numbers; empty where unknown."""
+    """Return what stands behind the word, as numbers; empty where unknown."""
     needed, carry, stalls = verdict.needed, verdict.carry, verdict.stalls
     after = carry.change if carry else None
     return {

@@ -26,7 +26,7 @@ NAMED = 3
 
 
 def failures(account: Account) -> Iterator[str]:
-    """What was not measured or cannot be believed; never left out."""
+    """Yield what was not measured or cannot be believed; never left out."""
     yield from findings(
         finding for finding in all_findings(account) if finding.severity == "hard"
     )
@@ -34,7 +34,7 @@ def failures(account: Account) -> Iterator[str]:
 
 
 def statements(account: Account) -> Iterator[str]:
-    """What a reader would act on, the most important first."""
+    """Yield what a reader would act on, the most important first."""
     yield from _by_total(account)
     yield from dict.fromkeys(
         f"{inert(said_[:1].upper() + said_[1:])}."
@@ -57,7 +57,7 @@ def statements(account: Account) -> Iterator[str]:
 
 
 def machine_changed(account: Account) -> Iterator[str]:
-    """What differed between the sessions of an experiment, and why that matters."""
+    """Yield what differed between the sessions of an experiment, and why that matters."""
     for _, why, differing in said(account.changed):
         reason = f" ({why})" if why else ""
         yield f"The machine changed between the sessions: {'; '.join(differing)}{reason}."
@@ -91,7 +91,7 @@ def _by_total(account: Account) -> Iterator[str]:
 
 
 def next_step(account: Account) -> tuple[str, str]:
-    """How the run ended and what is open, in a sentence or two, and the command that goes on; each may be empty."""
+    """Return how the run ended and what is open, in a sentence or two, and the command that goes on; each may be empty."""
     folder = inert(pasted(account.folder))
     waiting = [
         verdict
@@ -145,12 +145,12 @@ def _about(more: int, account: Account) -> str:
 
 
 def _option(seconds: float) -> str:
-    """A duration as an option has it, rounded up."""
+    """Return a duration as an option has it, rounded up."""
     return f"{int(seconds) + 1}s" if seconds < 100 else f"{int(seconds / 60) + 1}m"
 
 
 def _open(account: Account, waiting: Sequence[Verdict]) -> str:
-    """The open cells with their metrics; all metrics of all cells are no list."""
+    """Return the open cells with their metrics; all metrics of all cells are no list."""
     metrics = {verdict.metric.name for verdict in account.judgement.verdicts}
     cells: dict[str, dict[str, None]] = {}
     for verdict in waiting:
@@ -178,5 +178,5 @@ def _open(account: Account, waiting: Sequence[Verdict]) -> str:
 
 
 def _blocks_of(waiting: Sequence[Verdict], cell: str) -> int:
-    """How many more blocks a cell takes."""
+    """Return how many more blocks a cell takes."""
     return max(more_blocks(verdict) for verdict in waiting if verdict.cell == cell)

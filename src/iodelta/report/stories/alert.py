@@ -21,8 +21,8 @@ SUSPECTED = "suspected: too few nights without a change to tell how much nights 
 def of_alert(
     alert: Alert, bisect: str = "", verdict: Verdict | None = None, named: str = ""
 ) -> Story:
-    """The alert; ``bisect`` is the command that finds its commit, ``verdict`` what the last experiment of both builds
-    found in its cell and metric, where there are such, and ``named`` the options that name the history."""
+    """Return the alert; ``bisect`` is the command that finds its commit, ``verdict`` what the last experiment of both
+    builds found in its cell and metric, where there are such, and ``named`` the options that name the history."""
     return Story(
         question="",
         answer=inert(_answer(alert)),
@@ -86,7 +86,7 @@ def _tables(alert: Alert) -> Iterator[Table]:
 
 
 def _blocks(verdict: Verdict | None) -> Iterator[Table]:
-    """Every block of the experiment; one in which a trial did no I/O has no change."""
+    """Yield every block of the experiment; one in which a trial did no I/O has no change."""
     if verdict is None:
         return
     rows = []

@@ -56,7 +56,7 @@ WORDS = {"more": "more", "fewer": "fewer", "same": "the same", "": "-"}
 
 
 def footprint_table(footprint: Footprint, account: PathAccount) -> Table:
-    """What the kernel touches for an I/O, and all code together."""
+    """Return what the kernel touches for an I/O, and all code together."""
     variant, baseline = inert(footprint.variant), inert(account.baseline)
     heads = (baseline, variant, "change", "layouts", "an I/O has")
     title = f"{inert(footprint.cell)}: footprint of an I/O, {variant} against {baseline} (medians)"
@@ -81,7 +81,7 @@ def _measure(measured: Measured) -> Row:
 
 
 def about_footprints(account: PathAccount) -> list[str]:
-    """How its figures are read, and why some are missing."""
+    """Return how its figures are read, and why some are missing."""
     if not account.footprints:
         return [_without(account, "footprint")]
     texts = [
@@ -113,7 +113,7 @@ def about_mixed(account: PathAccount) -> Iterator[str]:
 
 
 def tree_tables(tree: CallTree, account: PathAccount) -> Iterator[Table]:
-    """The branches that matter, each below its caller; interrupts apart."""
+    """Yield the branches that matter, each below its caller; interrupts apart."""
     heads = (inert(account.baseline), inert(tree.variant), "change")
     for root in filter(_shows(tree), tree.roots):
         yield Table(
@@ -126,8 +126,8 @@ def tree_tables(tree: CallTree, account: PathAccount) -> Iterator[Table]:
 
 
 def _shows(tree: CallTree) -> Callable[[Branch], bool]:
-    """Whether a root of the tree is shown: interrupts are not where they are a few ticks of the timer, which fell into
-    one of the runs by chance."""
+    """Return whether a root of the tree is shown: interrupts are not where they are a few ticks of the timer, which
+    fell into one of the runs by chance."""
     least = TICKS * max((root.width for root in tree.roots), default=0.0)
     return lambda root: root.width > 0 and root.width >= least
 
@@ -155,7 +155,7 @@ def _rows(branch: Branch, depth: int, least: float) -> Iterator[Row]:
 
 
 def about_trees(account: PathAccount) -> list[str]:
-    """How they are read, and why some are missing."""
+    """Return how they are read, and why some are missing."""
     if not account.trees:
         return [_without(account, "tree of calls")]
     texts = [
@@ -183,7 +183,7 @@ def _without(account: PathAccount, what: str) -> str:
 
 
 def flames(account: PathAccount) -> Iterator[Flame]:
-    """Every tree as a picture, interrupts apart."""
+    """Yield every tree as a picture, interrupts apart."""
     for tree in account.trees:
         for root in filter(_shows(tree), tree.roots):
             yield Flame(
@@ -195,7 +195,7 @@ def flames(account: PathAccount) -> Iterator[Flame]:
 
 
 def drawn_width(branch: Branch) -> float:
-    """The larger side of a branch's own instructions, and the widths of all that it calls."""
+    """Return the larger side of a branch's own instructions, and the widths of all that it calls."""
     own = max(branch.own_baseline, branch.own_value)
     return own + sum(map(drawn_width, branch.children))
 

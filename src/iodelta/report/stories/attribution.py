@@ -19,7 +19,7 @@ HEADS = ("change", "interval", "p", "shown")
 
 
 def of_attribution(account: AttributionAccount, detail: Detail = PLAIN) -> Story:
-    """What each patch costs."""
+    """Return what each patch costs."""
     answer = f"{account.answer[:1].upper()}{inert(account.answer[1:])}."
     if account.whole:
         answer = f"All patches together: {account.question.metric} {change_of(account.whole)}. {answer}"
@@ -49,7 +49,7 @@ def of_attribution(account: AttributionAccount, detail: Detail = PLAIN) -> Story
 
 
 def _patches(account: AttributionAccount) -> Iterator[Table]:
-    """What each does alone, on top of the others, and on average."""
+    """Yield what each does alone, on top of the others, and on average."""
     rows: list[Row] = []
     for number, name in enumerate(account.patches):
         rows += _patch(account, number, inert(name))
@@ -69,7 +69,7 @@ def _patch(account: AttributionAccount, number: int, name: str) -> Iterator[Row]
 
 
 def _switched(account: AttributionAccount, number: int) -> list[Switched]:
-    """The patch with as few others as could be, and with as many; once where these are the same."""
+    """Return the patch with as few others as could be, and with as many; once where these are the same."""
     steps = [series[number] for series in (account.alone, account.on_top) if series]
     known = [step for step in steps if step is not None]
     if len({step.over for step in known}) == 1:
@@ -78,7 +78,7 @@ def _switched(account: AttributionAccount, number: int) -> list[Switched]:
 
 
 def _parts(account: AttributionAccount) -> Iterator[Table]:
-    """What groups do beyond smaller ones; of many only the largest."""
+    """Yield what groups do beyond smaller ones; of many only the largest."""
     groups = [part for part in account.parts if len(part.patches) > 1]
     if not groups:
         return

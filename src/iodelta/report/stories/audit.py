@@ -38,7 +38,7 @@ CLAIMS = {"holds": "", "false": "hard: ", "untestable": "warning: "}
 
 
 def of_audit(audited: Audited, detail: Detail = PLAIN) -> Story:
-    """What the rules, the readers and the claims came to."""
+    """Return what the rules, the readers and the claims came to."""
     common = shared_folder(run.place.file for run in audited.runs)
     fired = [
         _fired(audited, hits, common, whole=detail.whole) for hits in audited.by_rule()
@@ -65,7 +65,7 @@ def of_audit(audited: Audited, detail: Detail = PLAIN) -> Story:
 
 
 def of_rules(answer: RulesAnswer, detail: Detail = PLAIN) -> Story:
-    """Every rule with what it needs and what to do."""
+    """Return every rule with what it needs and what to do."""
     return Story(
         question="",
         answer=f"{len(answer.rules)} rules.",
@@ -98,7 +98,7 @@ def _answer(audited: Audited) -> str:
 
 
 def _tables(audited: Audited) -> Iterator[Table]:
-    """How many rows of each table fail, where there are several."""
+    """Yield how many rows of each table fail, where there are several."""
     counts = audited.by_table()
     if len(counts) < 2:
         return
@@ -116,7 +116,7 @@ def _tables(audited: Audited) -> Iterator[Table]:
 
 
 def _fired(audited: Audited, hits: Sequence[Hit], common: str, *, whole: bool) -> Item:
-    """One rule: the arithmetic of each impossible row, else examples; and what to do."""
+    """Return one rule: the arithmetic of each impossible row, else examples; and what to do."""
     first = hits[0].finding
     rule = rule_named(first.rule)
     below = []
@@ -143,7 +143,7 @@ def _claim(claim: Checked) -> str:
 
 
 def _to_do(remedy: str) -> str:
-    """A remedy as a sentence; some end as questions."""
+    """Return a remedy as a sentence; some end as questions."""
     end = "" if remedy.endswith("?") else "."
     return f"To do: {remedy}{end}"
 

@@ -45,7 +45,7 @@ class CalibrationAnswer(msgspec.Struct, frozen=True):
 
 
 def of_calibrated(answer: CalibrationAnswer, detail: Detail = PLAIN) -> Story:
-    """What this machine can see of one workload on one disk."""
+    """Return what this machine can see of one workload on one disk."""
     calibration = answer.calibration
     title = f"{inert(calibration.workload)} on {inert(calibration.disk)}, calibrated {_day(calibration.made)}"
     rows = tuple(map(_row, calibration.metrics))
@@ -106,7 +106,7 @@ def _injected(answer: CalibrationAnswer) -> Iterator[str]:
 
 
 def false_alarms(calibration: Calibration) -> str:
-    """What the A/A comparisons allow to say of the false-alarm rate."""
+    """Return what the A/A comparisons allow to say of the false-alarm rate."""
     text = (
         f"{plural(calibration.comparisons, 'comparison')} of a variant with itself, "
         f"{plural(calibration.alarms, 'false alarm')}: "
@@ -119,7 +119,7 @@ def false_alarms(calibration: Calibration) -> str:
 
 
 def quoted(calibration: Calibration) -> str:
-    """One sentence for the method part of a report."""
+    """Return one sentence for the method part of a report."""
     first = calibration.metrics[0] if calibration.metrics else None
     seen = ""
     if first and first.ten_minutes:
@@ -144,7 +144,7 @@ def _stalls(calibration: Calibration) -> str:
 
 
 def _left(aftermath: Aftermath) -> str:
-    """The change of the metric in a trial that follows one that writes more."""
+    """Return the change of the metric in a trial that follows one that writes more."""
     value, low, high = aftermath.value, aftermath.low, aftermath.high
     if aftermath.metric.better == "higher":
         value, low, high = (1 / (1 + cost) - 1 for cost in (value, high, low))

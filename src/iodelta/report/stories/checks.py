@@ -54,7 +54,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 def checks_of(result: Result) -> tuple[Check, ...]:
-    """The checks of a result, in the order of its report. Raises RequestError where it has no verdict."""
+    """Return the checks of a result, in the order of its report. Raises RequestError where it has no verdict."""
     place = kind_of(result).checks
     if not place:
         raise RequestError(
@@ -155,7 +155,7 @@ def _of_findings(findings: Iterable[Finding]) -> Iterator[Check]:
 
 
 def _joined(*parts: str) -> str:
-    """The parts that are not empty, as one sentence."""
+    """Return the parts that are not empty, as one sentence."""
     return "; ".join(filter(None, parts))
 
 

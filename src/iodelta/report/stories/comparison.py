@@ -82,7 +82,7 @@ _SINGLE = "One run per side: the noise is unknown, so no verdict. Six or more pe
 
 
 def _are_single(comparison: Comparison) -> bool:
-    """Whether one run on each side of one variant is all there is."""
+    """Return whether one run on each side of one variant is all there is."""
     bases = {row.basis for row in comparison.compared}
     return (
         bases == {"single runs"}
@@ -124,7 +124,7 @@ def _differences(comparison: Comparison) -> Table:
 
 
 def _short(name: str) -> str:
-    """The end of a name, which differs from that of the other side more often than its beginning does."""
+    """Return the end of a name, which differs from that of the other side more often than its beginning does."""
     return name if len(name) <= _NAME else f"~{name[1 - _NAME :]}"
 
 
@@ -136,7 +136,7 @@ _NAME = 16
 
 
 def _what_else_differs(comparison: Comparison, *, rest: bool) -> Iterator[Section]:
-    """The differences of each variant's environment; once where they are the same for all."""
+    """Yield the differences of each variant's environment; once where they are the same for all."""
     differences = {
         variant: tuple(differing(facts)) or (_NONE,)
         for variant, facts in comparison.differences.items()
@@ -161,7 +161,7 @@ def _one_sided(cells: Sequence[str]) -> Iterator[str]:
 
 
 def quoted(path: str) -> str:
-    """A path as a shell takes it, without control characters."""
+    """Return a path as a shell takes it, without control characters."""
     return pasted(inert(path))
 
 
@@ -176,7 +176,7 @@ def _comparison_tables(comparison: Comparison) -> Iterator[Table]:
 
 
 def _of_variant(comparison: Comparison, variant: str) -> Iterator[Table]:
-    """A table for each metric; of several variants without single runs, which stand side by side already."""
+    """Yield a table for each metric; of several variants without single runs, which stand side by side already."""
     compared = [row for row in comparison.compared if row.variant == variant]
     several_kinds = len({row.metric.partition(".")[0] for row in compared}) > 1
     several_variants = len(comparison.variants) > 1
@@ -191,7 +191,7 @@ def _of_variant(comparison: Comparison, variant: str) -> Iterator[Table]:
 def _of_metric(
     comparison: Comparison, variant: str, rows: Sequence[Compared], several_kinds: bool
 ) -> Table:
-    """One metric of a variant, a row for each cell."""
+    """Return one metric of a variant, a row for each cell."""
     baseline = inert(comparison.baseline)
     title = f"{name_of(rows[0], several_kinds)} ({rows[0].better} is better)"
     if len(comparison.variants) > 1:
@@ -208,7 +208,9 @@ def _of_metric(
 
 
 def _side_by_side(comparison: Comparison, metric: str) -> Table:
-    """All variants' values of one metric; nothing is marked best, since no two variants were compared but by these."""
+    """Return all variants' values of one metric; nothing is marked best, since no two variants were compared but by
+    these.
+    """
     own = [row for row in comparison.compared if row.metric == metric]
     by_cell: dict[str, dict[str, Compared]] = {}
     for row in own:
@@ -241,7 +243,7 @@ def _quantities(values: Sequence[float | None], unit: str) -> tuple[Cell, ...]:
 
 
 def _compared(row: Compared, spread: bool) -> Row:
-    """A cell's values, its change and its word; the values that the word calls best are marked."""
+    """Return a cell's values, its change and its word; the values that the word calls best are marked."""
     old, new = row.runs
     counts = str(old) if old == new else f"{old}, {new}"
     best = BEST.get(row.word, ())
@@ -260,7 +262,7 @@ BEST = {"regression": (0,), "improvement": (1,), "equivalent": (0, 1)}
 
 
 def answer(comparison: Comparison) -> str:
-    """The answers for all variants, those that are the same in one sentence."""
+    """Return the answers for all variants, those that are the same in one sentence."""
     alike: dict[str, list[str]] = {}
     for variant in comparison.variants:
         rows = [row for row in comparison.compared if row.variant == variant]
@@ -275,7 +277,7 @@ def answer(comparison: Comparison) -> str:
 
 
 def headline(comparison: Comparison, variant: str, rows: Sequence[Compared]) -> str:
-    """The answer in a sentence, no stronger than the ``rows`` of the variant."""
+    """Return the answer in a sentence, no stronger than the ``rows`` of the variant."""
     return f"{inert(variant)} against {inert(comparison.baseline)}: {_said(comparison, variant, rows)}"
 
 
@@ -314,7 +316,7 @@ def bounds_of(row: Compared) -> str:
 
 
 def says_of(row: Compared) -> str:
-    """The note below a number: why it has its word, and of single runs which changes the digits of their sources
+    """Return the note below a number: why it has its word, and of single runs which changes the digits of their sources
     leave open."""
     change = row.change
     if row.basis != "single runs" or change is None or not change.low < change.high:
@@ -337,7 +339,7 @@ def name_of(row: Compared, several: bool) -> str:
 
 
 def change_of(change: Number | None) -> tuple[str, str]:
-    """The change and its interval."""
+    """Return the change and its interval."""
     if change is None:
         return "-", ""
     if not (math.isfinite(change.low) and math.isfinite(change.high)):
@@ -348,7 +350,7 @@ def change_of(change: Number | None) -> tuple[str, str]:
 
 
 def method(comparison: Comparison) -> Iterator[str]:
-    """What the words of a comparison rest on."""
+    """Yield what the words of a comparison rest on."""
     by_basis: dict[str, list[Compared]] = {}
     for row in comparison.compared:
         by_basis.setdefault(row.basis, []).append(row)
@@ -364,7 +366,7 @@ def method(comparison: Comparison) -> Iterator[str]:
 
 
 def _intervals(compared: Sequence[Compared]) -> Iterator[Interval]:
-    """The changes whose interval comes from several runs."""
+    """Yield the changes whose interval comes from several runs."""
     several = len({row.metric.partition(".")[0] for row in compared}) > 1
     for row in compared:
         if row.change is not None and row.basis in ("blocks", "replicates"):
@@ -379,7 +381,7 @@ def _intervals(compared: Sequence[Compared]) -> Iterator[Interval]:
 
 
 def _bases(by_basis: Mapping[str, Sequence[Compared]], every: int) -> Iterator[str]:
-    """What was compared with what, and how."""
+    """Yield what was compared with what, and how."""
     blocks = by_basis.get("blocks", ())
     if blocks:
         changes = [row.verdict.change for row in blocks if row.verdict]

@@ -19,7 +19,7 @@ MOST = 24
 
 
 def of_courses(courses: Sequence[Course], experiments: int) -> Story:
-    """The series of a history."""
+    """Return the series of a history."""
     return Story(
         question="",
         answer=headline(courses, experiments),
@@ -34,7 +34,7 @@ def of_courses(courses: Sequence[Course], experiments: int) -> Story:
 
 
 def headline(courses: Sequence[Course], experiments: int) -> str:
-    """How much there is, and how much of it stands out."""
+    """Return how much there is, and how much of it stands out."""
     nights = "one night" if experiments == 1 else plural(experiments, "night")
     series = "one series" if len(courses) == 1 else f"{len(courses)} series"
     moved = sum(bool(course.steps) for course in courses)
@@ -83,7 +83,7 @@ def _steps(courses: Sequence[Course]) -> Iterator[str]:
 
 
 def noted(courses: Sequence[Course]) -> list[str]:
-    """What people noted, the oldest first, each with the number that charts show."""
+    """Return what people noted, the oldest first, each with the number that charts show."""
     notes = courses[0].notes if courses else ()
     return [
         inert(f"note {number}, {noted_said(note)}")
@@ -92,7 +92,7 @@ def noted(courses: Sequence[Course]) -> list[str]:
 
 
 def noted_said(note: Note) -> str:
-    """A note with its time and commit."""
+    """Return a note with its time and commit."""
     at = f"commit {note.commit[:12]}" if note.commit else ""
     if note.t is None:
         return f"{at}, which no night measured: {note.text}"
@@ -100,7 +100,7 @@ def noted_said(note: Note) -> str:
 
 
 def said(step: Candidate, standing: Standing) -> str:
-    """A step in a sentence: its size, its range, and how sure it is."""
+    """Return a step in a sentence: its size, its range, and how sure it is."""
     by = against(step.variant) if step.by == "ratio" else "of the level alone"
     doubt = (
         "; suspected: so few nights say little about how much nights differ"
@@ -112,13 +112,13 @@ def said(step: Candidate, standing: Standing) -> str:
 
 
 def ends(good: HistoryPoint, bad: HistoryPoint) -> str:
-    """The two nights around a step, also where commits follow each other otherwise than the nights did."""
+    """Return the two nights around a step, also where commits follow each other otherwise than the nights did."""
     back = ", which was measured first" if bad.t < good.t else ""
     return f"between {night(good)} and {night(bad)}{back}"
 
 
 def sized(step: Candidate) -> str:
-    """The change of a step, and whether it is better or worse."""
+    """Return the change of a step, and whether it is better or worse."""
     return f"{percent(step.change, step.error)} ({step.way})"
 
 
@@ -131,7 +131,7 @@ def night(point: HistoryPoint) -> str:
 
 
 def _epochs(courses: Sequence[Course]) -> Iterator[str]:
-    """Each epoch once, however many series of its machine there are."""
+    """Yield each epoch once, however many series of its machine there are."""
     seen: dict[str, None] = {}
     for course in courses:
         for epoch in course.epochs:
@@ -154,7 +154,7 @@ def _method(courses: Sequence[Course]) -> Iterator[str]:
 
 
 def valued(log: float, unit: str) -> str:
-    """The number of a point with its unit."""
+    """Return the number of a point with its unit."""
     text = quantity(math.exp(log), unit)
     if unit in ("ns", "B/s"):
         return text
@@ -162,5 +162,5 @@ def valued(log: float, unit: str) -> str:
 
 
 def day(t: float) -> str:
-    """A night in UTC, as tables and charts name it."""
+    """Return a night in UTC, as tables and charts name it."""
     return time.strftime("%Y-%m-%d %H:%M", time.gmtime(t))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # a dry run does without statistics
 
 
 def of_disk_plan(answer: DiskPlanAnswer, detail: Detail = PLAIN) -> Story:
-    """What a preparation would do."""
+    """Return what a preparation would do."""
     cost = answer.survey.cost
     longest = duration(max(1.0, cost.fill_seconds) + cost.rounds_seconds)
     return Story(
@@ -28,7 +28,7 @@ def of_disk_plan(answer: DiskPlanAnswer, detail: Detail = PLAIN) -> Story:
 
 
 def facts(answer: DiskPlanAnswer) -> Iterator[Item]:
-    """The plan before anything starts."""
+    """Yield the plan before anything starts."""
     question, survey = answer.plan.question, answer.survey
     path, prepare = inert(survey.target.path), question.prepare
     if question.machine:
@@ -50,7 +50,7 @@ def facts(answer: DiskPlanAnswer) -> Iterator[Item]:
 
 
 def holding(holds: str, path: str, refused: str) -> str:
-    """What a target contains, as far as it was read, and what lets it be overwritten where that is refused."""
+    """Return what a target contains, as far as it was read, and what lets it be overwritten where that is refused."""
     if refused:
         return f"{inert(holds)}; only --destroy {inert(path)} lets it be overwritten"
     return inert(holds)

@@ -18,7 +18,7 @@ def lines(
     *,
     whole: bool = False,
 ) -> Iterator[str]:
-    """Every group with why it matters and its values, ``before | after``."""
+    """Yield every group with why it matters and its values, ``before | after``."""
     if not differing_facts:
         yield "No recorded value differs."
         return
@@ -50,7 +50,7 @@ def _wrapped(text: str, indent: str = "") -> Iterator[str]:
 
 
 def differing(facts: Sequence[Differing]) -> Iterator[str]:
-    """What differs, a sentence for each group."""
+    """Yield what differs, a sentence for each group."""
     for group, why, lines in said(facts):
         reason = f" ({why})" if why else ""
         yield f"{group}{reason}: {'; '.join(lines)}"

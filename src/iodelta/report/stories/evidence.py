@@ -77,7 +77,7 @@ def evidence(verdict: Verdict) -> Iterator[str]:
 
 
 def _deployed(verdict: Verdict, deployed: Change) -> str:
-    """What the change may become once the variant has reached its state."""
+    """Return what the change may become once the variant has reached its state."""
     variant = inert(verdict.variant)
     reached = interval(deployed.low, deployed.high)
     if any(finding.rule == "verdict.state-not-reached" for finding in verdict.findings):
@@ -89,7 +89,7 @@ def _deployed(verdict: Verdict, deployed: Change) -> str:
 
 
 def _flagged(verdict: Verdict) -> Iterator[str]:
-    """How many blocks have a flagged trial, the change without them, and every flag by itself."""
+    """Yield how many blocks have a flagged trial, the change without them, and every flag by itself."""
     if not verdict.flagged:
         return
     text = f"{verdict.flagged} of {plural(verdict.blocks, 'block')} with a trial that was flagged as disturbed"
@@ -108,7 +108,7 @@ def _flags(flags: Flags, verdict: Verdict) -> str:
 
 
 def blocks_of(verdict: Verdict) -> Iterator[Block]:
-    """Every block that was judged, in the order of the run."""
+    """Yield every block that was judged, in the order of the run."""
     idle = verdict.idle or ((),) * len(verdict.changes)
     yield from map(
         Block,
@@ -120,8 +120,8 @@ def blocks_of(verdict: Verdict) -> Iterator[Block]:
 
 
 def apart(verdict: Verdict, printed: str = "") -> str:
-    """Why the change, ``printed`` or as a table has it, is not the ratio of the two values by more than rounding; empty
-    where it is. A total says so in any case."""
+    """Return why the change, ``printed`` or as a table has it, is not the ratio of the two values by more than
+    rounding; empty where it is. A total says so in any case."""
     change, old, new = verdict.change, verdict.baseline_value, verdict.variant_value
     if change is None or not verdict.apart or not old or new is None:
         return "total" * (change is not None and verdict.estimand == "total")
@@ -173,7 +173,7 @@ def course_says(verdict: Verdict) -> str:
 
 
 def stalls_open(verdict: Verdict, rules: Rules) -> str:
-    """The stalls that an improvement does not exclude; empty for other words, and after enough trials."""
+    """Return the stalls that an improvement does not exclude; empty for other words, and after enough trials."""
     return left_open(verdict.word, verdict.stalls, rules.stalls)
 
 
@@ -195,7 +195,7 @@ def stalls_not_excluded(verdicts: Iterable[Verdict], rules: Rules) -> Iterator[s
 
 
 def note(verdict: Verdict, rules: Rules) -> str:
-    """What a reader of the word must know at once; empty where the row says it all."""
+    """Return what a reader of the word must know at once; empty where the row says it all."""
     says = stalls_open(verdict, rules)
     if (
         verdict.word == "equivalent"
@@ -209,14 +209,14 @@ def note(verdict: Verdict, rules: Rules) -> str:
 
 
 def _says_more(verdict: Verdict) -> bool:
-    """Whether the interval of an inconclusive row looks like a verdict: then the phrase says what is missing."""
+    """Return whether the interval of an inconclusive row looks like a verdict: then the phrase says what is missing."""
     if verdict.word != "inconclusive" or verdict.change is None:
         return False
     return verdict.change.excludes_zero or verdict.phrase.startswith(INSIDE)
 
 
 def carried(carry: Carry, typical: Change | None) -> str:
-    """The carry-over with its interval, the change without it, and what the interval leaves open."""
+    """Return the carry-over with its interval, the change without it, and what the interval leaves open."""
     change = carry.change
     most = not_excluded(carry)
     part = None if most is None else most * share_of(carry, typical)
@@ -230,7 +230,7 @@ def carried(carry: Carry, typical: Change | None) -> str:
 
 
 def not_excluded(carry: Carry) -> float | None:
-    """The largest carry-over, as a share, that its interval leaves open; None where it has no bound."""
+    """Return the largest carry-over, as a share, that its interval leaves open; None where it has no bound."""
     low, high = carry.change.low, carry.change.high
     if low is None or high is None:
         return None
@@ -238,7 +238,7 @@ def not_excluded(carry: Carry) -> float | None:
 
 
 def share_of(carry: Carry, typical: Change | None) -> float:
-    """The share of the carry-over that is in the change: the adjusted change differs from the typical one by it."""
+    """Return the share of the carry-over that is in the change: the adjusted change differs from the typical one by it."""
     if typical is None:
         return DIRECT_SHARE
     ends = (carry.change.value, carry.adjusted, typical.value)
@@ -269,7 +269,7 @@ def first_look(
 
 
 def blocks_to_look(look: int, judgement: Judgement, cells: Iterable[str]) -> list[int]:
-    """How many blocks each open cell still needs for a look; all of them for a cell that was not measured yet."""
+    """Return how many blocks each open cell still needs for a look; all of them for a cell that was not measured yet."""
     missing = []
     for cell in cells:
         verdicts = judgement.of(cell)
@@ -306,7 +306,7 @@ def _stalls(verdict: Verdict) -> Iterator[str]:
 
 
 def _stalled(verdict: Verdict, name: str, trials: Sequence[int]) -> Iterator[str]:
-    """Which trials of one side stalled, by their numbers."""
+    """Yield which trials of one side stalled, by their numbers."""
     if trials:
         numbers = listed(list(map(str, trials)), NAMED)
         yield f"{len(trials)} of {plural(verdict.blocks, 'trial')} of {inert(name)} stalled: number {numbers}"

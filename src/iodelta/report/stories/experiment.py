@@ -57,7 +57,7 @@ RATIOS = "the change is taken from the ratios inside blocks, not from these valu
 
 
 def of_account(account: Account, detail: Detail = PLAIN) -> Story:
-    """An experiment: verdicts, what else is known, system, method, findings, how to do it again."""
+    """Return an experiment: verdicts, what else is known, system, method, findings, how to do it again."""
     sentences = " ".join(filter(None, (headline(account), recommendation(account))))
     more = (*not_measured(account), *beyond(account), *open_questions(account))
     return Story(
@@ -88,7 +88,7 @@ def of_account(account: Account, detail: Detail = PLAIN) -> Story:
 
 
 def _prepared(account: Account) -> Iterator[str]:
-    """What was done to each disk before the first trial, and whether it was steady then."""
+    """Yield what was done to each disk before the first trial, and whether it was steady then."""
     for disk in account.prepared:
         yield f"{inert(disk.path)}{_on(disk.machine)}: {answer(disk)}"
         yield from steps(disk)
@@ -101,7 +101,7 @@ def _on(machine: str) -> str:
 
 
 def _evidence(account: Account) -> Iterator[Table]:
-    """What stands behind each word, a row a comparison, for as many as a reader goes through."""
+    """Yield what stands behind each word, a row a comparison, for as many as a reader goes through."""
     verdicts = [verdict for verdict in account.judgement.verdicts if verdict.blocks]
     several = len(account.plan.experiment.variants) > 2
     rows = []
@@ -136,7 +136,7 @@ def _evidence(account: Account) -> Iterator[Table]:
 
 
 def _sized(change: Change | None) -> str:
-    """A change with its interval, as short as it goes."""
+    """Return a change with its interval, as short as it goes."""
     if change is None:
         return "-"
     if change.low is None or change.high is None:
@@ -189,7 +189,7 @@ def _values(
     verdicts: dict[tuple[str, str, str], Verdict],
     best: dict[str, tuple[str, ...]],
 ) -> Table:
-    """The medians of all variants, side by side."""
+    """Return the medians of all variants, side by side."""
     rows = []
     for cell in cells:
         of_cell = {
@@ -227,7 +227,9 @@ def _changes(
     *,
     alone: bool,
 ) -> Table:
-    """Every variant against the baseline: change, interval, verdict; values too where they are not shown already."""
+    """Return every variant against the baseline: change, interval, verdict; values too where they are not shown
+    already.
+    """
     baseline = account.plan.experiment.baseline
     heads: tuple[str, ...] = ("variant", "n")
     if alone and verdicts:
@@ -261,7 +263,7 @@ def _changes(
 
 
 def level_of(account: Account) -> str:
-    """What the intervals of an experiment hold: ``95 %, all looks``."""
+    """Return what the intervals of an experiment hold: ``95 %, all looks``."""
     return f"{100 * (1 - account.judgement.rules.alpha):g} %, all looks"
 
 
@@ -273,12 +275,12 @@ def _change(change: Change | None) -> tuple[Cell, Cell]:
 
 
 def _changed(facts: Sequence[Differing]) -> tuple[Section, ...]:
-    """What became another in the machine between the sessions of one experiment."""
+    """Return what became another in the machine between the sessions of one experiment."""
     return section("The machine changed between the sessions", differing(facts))
 
 
 def _in_short(account: Account, detail: Detail) -> str:
-    """The command that repeats all of it, by the file in the folder where it would be long."""
+    """Return the command that repeats all of it, by the file in the folder where it would be long."""
     if detail.again or account.again is None:
         return inert(detail.again)
     line = inert(account.again.run)

@@ -48,7 +48,7 @@ def explain(account: Account, cell: str) -> Iterator[str]:
 
 
 def _shift(variant: str, shift: ShiftFunction) -> Iterator[str]:
-    """How far each percentile of latency moved: the band holds for all of them together."""
+    """Yield how far each percentile of latency moved: the band holds for all of them together."""
     if shift.shifts:
         band = f"{100 * shift.level:g} % band over {plural(shift.blocks, 'block')}"
         yield f"latency of {inert(variant)}, percentile by percentile ({band})"
@@ -90,7 +90,7 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
 
 
 def _blocks(verdict: Verdict) -> Iterator[str]:
-    """Every block with its change; one in which a trial did no I/O has none, and counts as the worst or the best."""
+    """Yield every block with its change; one in which a trial did no I/O has none, and counts as the worst or the best."""
     blocks = list(blocks_of(verdict))
     if not blocks:
         return
@@ -119,7 +119,7 @@ def _ps(verdict: Verdict) -> tuple[tuple[str, float | None], ...]:
 
 
 def _bar(share: float) -> str:
-    """A picture of -1..1 around a middle column."""
+    """Return a picture of -1..1 around a middle column."""
     half = BAR // 2
     length = round(abs(share) * half)
     left = ("#" * length).rjust(half) if share < 0 else " " * half

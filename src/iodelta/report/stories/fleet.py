@@ -51,7 +51,7 @@ EACH = "Each host"
 
 
 def of_fleet(account: FleetAccount, detail: Detail = PLAIN) -> Story:
-    """What hosts of one plan say, each and together."""
+    """Return what hosts of one plan say, each and together."""
     return Story(
         question=inert(account.question),
         answer=headline(account),
@@ -75,7 +75,7 @@ def of_fleet(account: FleetAccount, detail: Detail = PLAIN) -> Story:
 
 
 def _systems(account: FleetAccount) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Names of the hosts that are alike, and what they are."""
+    """Return names of the hosts that are alike, and what they are."""
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for host in account.hosts:
         if host.system:
@@ -84,7 +84,7 @@ def _systems(account: FleetAccount) -> dict[str, tuple[tuple[str, str], ...]]:
 
 
 def headline(account: FleetAccount) -> str:
-    """The answer in a sentence for each variant, no stronger than the rows below it."""
+    """Return the answer in a sentence for each variant, no stronger than the rows below it."""
     variants = dict.fromkeys(row.variant for row in account.rows)
     sentences = [_sentence(account, variant) for variant in variants]
     if account.alarms:
@@ -256,7 +256,7 @@ def _settling(account: FleetAccount) -> Iterator[str]:
 
 
 def cheaper(price: Cheaper, hosts: int) -> str:
-    """What would settle it, with its machine time; of two ways also the cheaper one."""
+    """Return what would settle it, with its machine time; of two ways also the cheaper one."""
     ways = []
     if price.hosts is not None and price.hosts_hours is not None:
         ways.append(
@@ -278,7 +278,7 @@ def cheaper(price: Cheaper, hosts: int) -> str:
 
 
 def _groups(account: FleetAccount) -> Iterator[Item]:
-    """The hosts by what they are, where they differ and so do their changes."""
+    """Yield the hosts by what they are, where they differ and so do their changes."""
     telling = [
         row
         for row in account.rows
@@ -298,7 +298,7 @@ def _group(group: FleetGroup) -> str:
 
 
 def _differences(account: FleetAccount) -> tuple[Section, ...]:
-    """What differs between the hosts that disagree, the likely explanations only; each pair once."""
+    """Return what differs between the hosts that disagree, the likely explanations only; each pair once."""
     pairs: dict[tuple[str, str], FleetRow] = {}
     for row in account.rows:
         if row.apart is not None:

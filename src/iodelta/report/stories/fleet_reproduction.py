@@ -76,7 +76,7 @@ def _unmeasured(reproduced: FleetReproduced) -> tuple[Section, ...]:
 
 
 def _tables(reproduced: FleetReproduced) -> tuple[Table, ...]:
-    """The hosts below each change of the original."""
+    """Return the hosts below each change of the original."""
     groups: dict[str, list[Row]] = {}
     for host in reproduced.hosts:
         for matched in host.matched:

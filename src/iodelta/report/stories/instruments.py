@@ -15,8 +15,8 @@ SHOWN = 8
 
 
 def looked(instruments: Instruments | None, experiment: Experiment) -> Iterator[str]:
-    """Every variant against the baseline, cell by cell; then what could not be seen, and why. One run each: no verdict
-    is drawn from it."""
+    """Yield every variant against the baseline, cell by cell; then what could not be seen, and why. One run each: no
+    verdict is drawn from it."""
     if instruments is None:
         return
     by_arm = {(seen.cell, seen.variant): seen for seen in instruments.looked}
@@ -30,7 +30,7 @@ def looked(instruments: Instruments | None, experiment: Experiment) -> Iterator[
 
 
 def _compared(base: Looked, other: Looked) -> Iterator[str]:
-    """What the instruments saw of a variant against the baseline, in one cell."""
+    """Yield what the instruments saw of a variant against the baseline, in one cell."""
     head = f"{inert(base.cell)}, {inert(base.variant)} -> {inert(other.variant)}"
     yield from _counts(head, base, other)
     if base.profile is not None and other.profile is not None:

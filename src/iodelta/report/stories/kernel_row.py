@@ -19,7 +19,7 @@ PICTURE = 70
 
 
 def steps(account: PathAccount) -> list[str]:
-    """A row of kernels as steps, oldest first: where each stands between the shortest path and the longest."""
+    """Return a row of kernels as steps, oldest first: where each stands between the shortest path and the longest."""
     lines: list[str] = []
     changes = {
         (shift.cell, shift.kind, shift.against, shift.variant): shift
@@ -45,7 +45,7 @@ def _one_after_another(account: PathAccount) -> Iterator[tuple[str, str]]:
 
 
 def _tallied(account: PathAccount) -> Iterator[str]:
-    """The same of every other metric that some step changes; the rest in a sentence."""
+    """Yield the same of every other metric that some step changes; the rest in a sentence."""
     tallies: dict[tuple[str, str], dict[str, Tally]] = {}
     for tally in account.tallies:
         by_variant = tallies.setdefault((tally.cell, tally.metric), {})
@@ -82,7 +82,7 @@ def _drawn(
     words: Mapping[str, str],
     account: PathAccount,
 ) -> Iterator[str]:
-    """A line for each kernel, and what it changes to the one before."""
+    """Yield a line for each kernel, and what it changes to the one before."""
     least, most = min(medians.values()), max(medians.values())
     yield f"{title}: {least:,.10g} to {most:,.10g} {unit}"
     before: int | None = None

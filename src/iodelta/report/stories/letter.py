@@ -15,7 +15,7 @@ WIDTH = 72
 
 
 def mail(account: SearchAccount) -> str:
-    """One mail for every culprit; a text that says why there is none otherwise."""
+    """Return one mail for every culprit; a text that says why there is none otherwise."""
     if not account.culprits:
         return f"No culprit was confirmed, so there is no author to write to: {account.refused or account.state}.\n"
     mails = ["\n".join(_lines(account, culprit)) for culprit in account.culprits]
@@ -84,7 +84,7 @@ def _greeting(account: SearchAccount, culprit: Found, size: str) -> Iterator[str
 
 
 def _others(account: SearchAccount, culprit: Found) -> Iterator[str]:
-    """What else a reader must know: what counting does not see, and other culprits."""
+    """Yield what else a reader must know: what counting does not see, and other culprits."""
     if account.blind:
         yield from _wrapped(account.blind)
         yield ""
@@ -116,7 +116,7 @@ def _environment(account: SearchAccount) -> Iterator[str]:
 
 
 def _by_words(account: SearchAccount, culprit: Found) -> Iterator[str]:
-    """A culprit that a person's words name: no change of a number is known, nor the machine."""
+    """Yield a culprit that a person's words name: no change of a number is known, nor the machine."""
     if culprit.commit is not None:
         yield f"To: {inert(culprit.commit.author)} <{inert(culprit.commit.email)}>"
     yield f"Subject: [REGRESSION] since {inert(culprit.title)}"
@@ -135,7 +135,9 @@ def _by_words(account: SearchAccount, culprit: Found) -> Iterator[str]:
 
 
 def _suspects(culprit: Found, why: str) -> Iterator[str]:
-    """The culprit with those before it that ``why`` says could not be told from it, and the merges that brought it."""
+    """Yield the culprit with those before it that ``why`` says could not be told from it, and the merges that brought
+    it.
+    """
     for title in culprit.suspects:
         yield f"  {inert(title)}"
     for merge in culprit.via:
@@ -147,7 +149,7 @@ def _suspects(culprit: Found, why: str) -> Iterator[str]:
 
 
 def _trailer(account: SearchAccount, culprit: Found) -> Iterator[str]:
-    """What regzbot, the kernel's tracker of regressions, reads; and git's log of the search."""
+    """Yield what regzbot, the kernel's tracker of regressions, reads; and git's log of the search."""
     if culprit.commit is not None:
         yield ""
         yield f"#regzbot introduced: {culprit.item[:12]}"

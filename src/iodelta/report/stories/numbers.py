@@ -18,12 +18,12 @@ NAME = 160
 
 
 def named(row: Row) -> str:
-    """What the row is called, and how many runs it stands for."""
+    """Return what the row is called, and how many runs it stands for."""
     return shortened(inert(row.name)) + (f" x{row.runs}" if row.runs > 1 else "")
 
 
 def shortened(name: str) -> str:
-    """A name that a table can hold. Names differ at their ends: what is too much is taken from the middle."""
+    """Return a name that a table can hold. Names differ at their ends: what is too much is taken from the middle."""
     if len(name) <= NAME:
         return name
     return f"{name[: NAME // 3]}..{name[-2 * NAME // 3 :]}"
@@ -83,7 +83,7 @@ def time(value: Number | Point | None) -> str:
 
 
 def point(value: Point | None) -> str:
-    """A percentile, in brackets where fewer than 100 I/Os lie beyond it."""
+    """Return a percentile, in brackets where fewer than 100 I/Os lie beyond it."""
     text = time(value)
     if value is None or not value.thin:
         return text
@@ -115,7 +115,7 @@ def significant(value: float, digits: int) -> str:
 
 
 def legend(rows: Sequence[Row]) -> Iterator[str]:
-    """What the marks in rows mean."""
+    """Yield what the marks in rows mean."""
     points = list(chain.from_iterable(row.points for row in rows))
     numbers = chain.from_iterable((row.iops, row.bandwidth, row.mean) for row in rows)
     resolutions = [number.resolution for number in numbers if number is not None]

@@ -37,7 +37,7 @@ LEAST = 1.0
 
 
 def headline(account: PathAccount) -> str:
-    """The answer in a sentence or two, no stronger than the counts."""
+    """Return the answer in a sentence or two, no stronger than the counts."""
     if account.self_check == "different":
         return (
             "Refused: the same boot, made twice, did not give the same bytes. Nothing counted here can be believed; "
@@ -74,7 +74,7 @@ def _words(shifts: Sequence[Shift]) -> Iterator[str]:
 
 
 def _range(shifts: Sequence[Shift]) -> str:
-    """The smallest and the largest change, once where they are the same."""
+    """Return the smallest and the largest change, once where they are the same."""
     changes = sorted(shift.change for shift in shifts if shift.change is not None)
     ends = dict.fromkeys(f"{end:+,.0f}" for end in (changes[:1] + changes[-1:]))
     return f" ({' to '.join(ends)} instructions per I/O)"
@@ -187,7 +187,7 @@ def _shift(shift: Shift, account: PathAccount) -> Row:
 
 
 def _cell(shift: Shift, account: PathAccount) -> str:
-    """The cell, with the kind of I/O where it does several."""
+    """Return the cell, with the kind of I/O where it does several."""
     kinds = {other.kind for other in account.shifts if other.cell == shift.cell}
     cell = inert(shift.cell)
     return f"{cell} {shift.kind}" if len(kinds) > 1 else cell
@@ -246,7 +246,7 @@ WORDS = {"more": "more", "fewer": "fewer", "same": "as many", "": "-"}
 
 
 def _about_bills(account: PathAccount) -> list[str]:
-    """How bills are read, and why some are missing."""
+    """Return how bills are read, and why some are missing."""
     if not account.functions:
         return [f"No bill: {account.no_functions or 'its boots were not made'}."]
     if not account.bills:
@@ -327,7 +327,7 @@ def _system(account: PathAccount) -> list[str]:
 
 
 def _sides(account: PathAccount) -> tuple[str, str]:
-    """What heads the two counts: names, where there are but two short ones."""
+    """Return what heads the two counts: names, where there are but two short ones."""
     variants = [side.variant for side in account.sides]
     variants.sort(key=lambda variant: variant != account.baseline)
     names = list(map(inert, variants))
@@ -337,7 +337,7 @@ def _sides(account: PathAccount) -> tuple[str, str]:
 
 
 def _count(value: float | None, sign: str = "") -> str:
-    """A count with a decimal where it is not whole; ``sign`` is ``+`` for a change."""
+    """Return a count with a decimal where it is not whole; ``sign`` is ``+`` for a change."""
     if value is None:
         return "-"
     places = 0 if value == int(value) else 1

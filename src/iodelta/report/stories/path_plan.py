@@ -11,7 +11,7 @@ from iodelta.study.words import inert
 
 
 def of_path_plan(answer: PathPlanAnswer, detail: Detail = PLAIN) -> Story:
-    """What would be booted."""
+    """Return what would be booted."""
     plan = answer.plan
     boots = plural(len(plan.boots), "boot")
     return Story(
@@ -24,7 +24,7 @@ def of_path_plan(answer: PathPlanAnswer, detail: Detail = PLAIN) -> Story:
 
 
 def facts(plan: PathPlan) -> Iterator[Item]:
-    """What each variant boots, how often, and what is counted."""
+    """Yield what each variant boots, how often, and what is counted."""
     for arm in plan.arms:
         kernel = release(arm.kernel.release, arm.kernel.package)
         yield Item(
@@ -48,7 +48,7 @@ def _counted(plan: PathPlan) -> str:
 
 
 def release(name: str, package: str) -> str:
-    """A kernel's release, with the package that it is from where that is known."""
+    """Return a kernel's release, with the package that it is from where that is known."""
     if not package.strip():
         return inert(name)
     return f"{inert(name)} ({inert(package)})"

@@ -42,7 +42,7 @@ UNTOUCHED = "Nothing was measured or changed."
 
 
 def of_plan(answer: PlanAnswer, detail: Detail = PLAIN) -> Story:
-    """What a run would measure, by which rules, in which order."""
+    """Return what a run would measure, by which rules, in which order."""
     bundle = answer.bundle
     origin = _origin(answer, bundle) if bundle else ()
     commands = _commands(bundle) if bundle else ()
@@ -56,7 +56,7 @@ def of_plan(answer: PlanAnswer, detail: Detail = PLAIN) -> Story:
 
 
 def facts(answer: PlanAnswer, *, rules: bool = True) -> Iterator[Item]:
-    """The plan, and what a look at its machines found; ``rules`` with how it is decided."""
+    """Yield the plan, and what a look at its machines found; ``rules`` with how it is decided."""
     plan, survey = answer.plan, answer.surveys[0]
     experiment = plan.experiment
     for name in experiment.machines:
@@ -79,12 +79,12 @@ def facts(answer: PlanAnswer, *, rules: bool = True) -> Iterator[Item]:
 
 
 def fact(label: str, text: str) -> Item:
-    """A paragraph behind its label."""
+    """Return a paragraph behind its label."""
     return Item(text, label=label)
 
 
 def planned(plan: Plan) -> str:
-    """How much it is, in a sentence."""
+    """Return how much it is, in a sentence."""
     cells, variants = plan.experiment.cells, plan.experiment.variants
     return (
         f"Plan: {plural(len(cells), 'cell')}, {plural(len(variants), 'variant')}, "
@@ -93,7 +93,7 @@ def planned(plan: Plan) -> str:
 
 
 def asked(plan: Plan) -> Iterator[Item]:
-    """What is asked, by which rules and for how long: of the plan alone, without a look at its machine."""
+    """Yield what is asked, by which rules and for how long: of the plan alone, without a look at its machine."""
     yield from _contents(plan)
     yield from _rules(plan)
     yield _time(plan)
@@ -147,7 +147,7 @@ def _time(plan: Plan) -> Item:
 
 
 def _boot(experiment: Experiment) -> str:
-    """Which part of a trial its boot is assumed to take; empty where nothing is booted."""
+    """Return which part of a trial its boot is assumed to take; empty where nothing is booted."""
     seconds = boot_seconds(experiment)
     if not seconds:
         return ""
@@ -156,7 +156,7 @@ def _boot(experiment: Experiment) -> str:
 
 
 def _at_stake(survey: Survey, refused: str) -> Iterator[Item]:
-    """What a write destroys, and what is rebooted."""
+    """Yield what a write destroys, and what is rebooted."""
     if survey.holds:
         yield fact("Holds", holding(survey.holds, survey.target.path, refused))
     if survey.reboots:
@@ -167,7 +167,7 @@ def _at_stake(survey: Survey, refused: str) -> Iterator[Item]:
 
 
 def _disk(survey: Survey, experiment: Experiment) -> Iterator[Item]:
-    """How the disk is prepared, and what is known of its state where it is not."""
+    """Yield how the disk is prepared, and what is known of its state where it is not."""
     if survey.prepare is not None:
         yield cost_fact(survey.prepare)
         return
@@ -175,7 +175,7 @@ def _disk(survey: Survey, experiment: Experiment) -> Iterator[Item]:
 
 
 def settings(experiment: Experiment) -> Iterator[Item]:
-    """What is set, and which commands run."""
+    """Yield what is set, and which commands run."""
     for name in experiment.knob_names():
         values = [
             f"{inert(v.name)}: {inert(setting(name, v.knobs.get(name, 'as it is')))}"
@@ -193,7 +193,7 @@ def settings(experiment: Experiment) -> Iterator[Item]:
 
 
 def _against(survey: Survey) -> Iterator[Item]:
-    """Why it cannot be measured on its machine, and what that machine lacks."""
+    """Yield why it cannot be measured on its machine, and what that machine lacks."""
     for obstacle in survey.reasons:
         yield fact(
             "Against",
@@ -222,7 +222,7 @@ def _graded(finding: Finding) -> Item:
 
 
 def order(plan: Plan) -> tuple[Section, ...]:
-    """Every cell with its options, and the order of the first rounds."""
+    """Return every cell with its options, and the order of the first rounds."""
     cells = []
     for cell in plan.experiment.cells:
         kinds = "command" if cell.command is not None else "+".join(kinds_of(cell))
@@ -281,7 +281,7 @@ def _target(survey: Survey) -> str:
 
 
 def _writes(survey: Survey, refused: str, experiment: Experiment) -> str:
-    """What the run would write to."""
+    """Return what the run would write to."""
     target = inert(survey.target.path)
     to_own_files = survey.target.kind == "directory" and not survey.scratch
     if refused:
@@ -296,7 +296,7 @@ def _writes(survey: Survey, refused: str, experiment: Experiment) -> str:
 
 
 def _only_scratch(survey: Survey, experiment: Experiment) -> str:
-    """What is written where the workload itself writes nothing that iodelta knows of."""
+    """Return what is written where the workload itself writes nothing that iodelta knows of."""
     if not experiment.of_command:
         but = " but the scratch file" if survey.scratch else ""
         return f"nothing is written{but}"

@@ -37,7 +37,7 @@ SOURCE = (
 
 
 def of_preparation(account: PrepareAnswer, detail: Detail = PLAIN) -> Story:
-    """A folder of a preparation alone."""
+    """Return a folder of a preparation alone."""
     disk = account.disk
     return Story(
         question=f"Is {inert(disk.path)} in a known state?",
@@ -54,7 +54,9 @@ def of_preparation(account: PrepareAnswer, detail: Detail = PLAIN) -> Story:
 
 
 def _commands(account: PrepareAnswer, folder: str) -> Iterator[Section]:
-    """What continues an unfinished preparation, and what makes the same from the beginning; ``folder`` as it is pasted."""
+    """Yield what continues an unfinished preparation, and what makes the same from the beginning; ``folder`` as it is
+    pasted.
+    """
     destroy = f"--destroy {inert(pasted(account.disk.path))}"
     if account.disk.state != "steady":
         command = f"iodelta prepare {folder} {destroy}"
@@ -64,7 +66,7 @@ def _commands(account: PrepareAnswer, folder: str) -> Iterator[Section]:
 
 
 def answer(disk: DiskAccount) -> str:
-    """Whether it is steady, in a sentence or two."""
+    """Return whether it is steady, in a sentence or two."""
     made, window = plural(len(disk.rounds), "round"), disk.window
     if disk.state == "running":
         return f"Not finished: {plural(len(disk.rounds), 'complete round')} so far."
@@ -96,7 +98,7 @@ def _window(window: Window) -> str:
 
 
 def tables(disk: DiskAccount) -> Iterator[Table]:
-    """The rounds, each with the window that ends with it."""
+    """Yield the rounds, each with the window that ends with it."""
     if not disk.rounds:
         return
     chosen = _chosen(disk)
@@ -176,7 +178,7 @@ def drawing(values: Sequence[float], chosen: range) -> Iterator[str]:
 
 
 def _axis(numbers: Sequence[int]) -> str:
-    """The first number and every fifth, two characters each: of a number of three digits the last two."""
+    """Return the first number and every fifth, two characters each: of a number of three digits the last two."""
     texts = [
         str(number) if number % 5 == 0 or number == numbers[0] else ""
         for number in numbers
@@ -185,7 +187,7 @@ def _axis(numbers: Sequence[int]) -> str:
 
 
 def steps(disk: DiskAccount) -> Iterator[str]:
-    """The steps of the preparation, in order."""
+    """Yield the steps of the preparation, in order."""
     ended = f" to {_moment(disk.ended)}" if disk.ended else ", not ended yet"
     yield f"Time: from {_moment(disk.begun)}{ended}."
     if disk.prepare.purge == "none":
@@ -200,7 +202,7 @@ def steps(disk: DiskAccount) -> Iterator[str]:
 
 
 def limits(disk: DiskAccount) -> Iterator[str]:
-    """What steady means here."""
+    """Yield what steady means here."""
     yield SOURCE
     wrote = "No round is complete"
     if disk.rounds:

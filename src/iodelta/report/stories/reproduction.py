@@ -57,7 +57,7 @@ def of_reproduction(reproduced: Reproduced, detail: Detail = PLAIN) -> Story:
 
 
 def headline(reproduced: Reproduced) -> str:
-    """The answer in a sentence, no stronger than the rows below it."""
+    """Return the answer in a sentence, no stronger than the rows below it."""
     if not reproduced.matched:
         return "The two sides have no measurement in common."
     words = _words(counted(reproduced.matched))
@@ -121,14 +121,14 @@ def row_of(match: Matched, baseline: str) -> Row:
 
 
 def _metric(name: str) -> Metric:
-    """The metric of an effect, as far as its name says it."""
+    """Return the metric of an effect, as far as its name says it."""
     if name.startswith(f"{COMMAND}."):
         return Metric(name, "lower", "")
     return metric(name.replace("mixed.", "read.", 1))
 
 
 def _change(effect: Effect, basis: Estimand) -> str:
-    """The change of the estimand that the row's word is about."""
+    """Return the change of the estimand that the row's word is about."""
     change = effect.total if basis == "total" and effect.total is not None else effect
     if change.low is None or change.high is None:
         return f"{percent(change.value)} (no interval)"
@@ -136,7 +136,7 @@ def _change(effect: Effect, basis: Estimand) -> str:
 
 
 def _detail(match: Matched) -> str:
-    """What the word rests on."""
+    """Return what the word rests on."""
     reproduction = match.found
     about_total = reproduction.basis == "total" and reproduction.held is not False
     parts = [
@@ -164,12 +164,12 @@ def _one_sided(reproduced: Reproduced) -> Iterator[str]:
 
 
 def named(changes: Sequence[str]) -> str:
-    """The first few of them."""
+    """Return the first few of them."""
     return f"{listed(list(map(inert, changes)), ONE_SIDED, '; ')}."
 
 
 def method(count: int) -> str:
-    """What the words rest on; ``count`` is how many changes of the original are compared."""
+    """Return what the words rest on; ``count`` is how many changes of the original are compared."""
     by_chance = ""
     if count > 1:
         by_chance = f" Of {count} comparisons one in twenty may be called not reproduced by chance."
@@ -181,7 +181,7 @@ def method(count: int) -> str:
 
 
 def _differences(reproduced: Reproduced) -> tuple[Section, ...]:
-    """What else differs between the two machines, the likely explanations only."""
+    """Return what else differs between the two machines, the likely explanations only."""
     title = "What else differs"
     if not (reproduced.there.environment and reproduced.here.environment):
         unknown = "It is not known: one side has no record of its environment."

@@ -39,7 +39,7 @@ NAMED = 6
 
 
 def of_search(account: SearchAccount, detail: Detail = PLAIN) -> Story:
-    """A search of a line, by measured values or by a person's words."""
+    """Return a search of a line, by measured values or by a person's words."""
     facts = account.system or (
         (("kernel", inert(account.machine)),) if account.machine else ()
     )
@@ -89,7 +89,7 @@ def _lead(account: SearchAccount, folder: str) -> Iterator[Section]:
 
 
 def headline(account: SearchAccount) -> str:
-    """The answer in a sentence."""
+    """Return the answer in a sentence."""
     candidates = f"{account.items - 1} candidates"
     if account.culprits:
         return _named(account, candidates)
@@ -104,7 +104,7 @@ def headline(account: SearchAccount) -> str:
 
 
 def _named(account: SearchAccount, candidates: str) -> str:
-    """The culprits of a search that has some."""
+    """Return the culprits of a search that has some."""
     first, *others = account.culprits
     if account.question.by_hand == "words":
         return f"One culprit of {candidates}, by your answers: {inert(first.title)}."
@@ -117,7 +117,7 @@ def _named(account: SearchAccount, candidates: str) -> str:
 
 
 def _culprit(culprit: Found) -> Iterator[str]:
-    """How large a culprit is, how sure that is, and its second proof."""
+    """Yield how large a culprit is, how sure that is, and its second proof."""
     if len(culprit.suspects) > 1:
         others = ", ".join(map(inert, culprit.suspects[:-1]))
         yield f"or one of {len(culprit.suspects) - 1} before it that could not be tested: {others}"
@@ -186,7 +186,7 @@ def unexplained(account: SearchAccount, left: Left, folder: str) -> str:
 
 
 def by_words(culprit: Found) -> str:
-    """What a culprit that answers by hand name rests on."""
+    """Return what a culprit that answers by hand name rests on."""
     wrong = culprit.contradicting
     against = "no answer contradicts"
     if wrong:
@@ -198,7 +198,7 @@ def by_words(culprit: Found) -> str:
 
 
 def proof(revert: Proof) -> str:
-    """The second proof in a sentence."""
+    """Return the second proof in a sentence."""
     title = inert(revert.title)
     if revert.change is None:
         return f"Second proof: {title} could not be measured: {inert(revert.reason)}."
@@ -262,7 +262,7 @@ def _places(span: float) -> int:
 
 
 def _columns(bars: Sequence[Bar], last: int) -> list[float]:
-    """The posterior over the columns of the plot."""
+    """Return the posterior over the columns of the plot."""
     columns = [0.0] * (COLUMNS + 1)
     for bar in bars:
         first, end = round(bar.first / last * COLUMNS), round(bar.last / last * COLUMNS)
@@ -284,7 +284,7 @@ def _shade(share: float) -> str:
 
 
 def _levels(account: SearchAccount) -> Iterator[Table]:
-    """The measured items; of many, the ends and those nearest to a culprit."""
+    """Yield the measured items; of many, the ends and those nearest to a culprit."""
     if not account.levels:
         return
     levels = _nearest(account) if len(account.levels) > SHOWN else account.levels
@@ -346,7 +346,7 @@ def _answers(account: SearchAccount) -> Iterator[Table]:
 
 
 def _stalled(account: SearchAccount) -> Iterator[str]:
-    """Which items stalled and how often, and what that means for the answer."""
+    """Yield which items stalled and how often, and what that means for the answer."""
     for item in account.stalled[:SHOWN]:
         yield f"{inert(_brief(item.title))}: {item.stalled} of {plural(item.runs, 'run')} far worse than its others."
     if len(account.stalled) > SHOWN:
@@ -406,7 +406,7 @@ def _next(account: SearchAccount) -> Iterator[str]:
 
 
 def _again(account: SearchAccount, folder: str) -> Iterator[str]:
-    """The commands of the search, and how to go on or to answer."""
+    """Yield the commands of the search, and how to go on or to answer."""
     continued = {
         "": "",
         "words": " good (or bad, skip, undo)",
@@ -418,7 +418,7 @@ def _again(account: SearchAccount, folder: str) -> Iterator[str]:
 
 
 def steps(question: Question) -> Iterator[str]:
-    """The commands that prepared and measured an item, as lines of a shell."""
+    """Yield the commands that prepared and measured an item, as lines of a shell."""
     commands = question.steps
     for name, words in (
         ("build", commands.build),
@@ -442,7 +442,7 @@ def _answered(account: SearchAccount) -> str:
 
 
 def change_of(change: Changed | None) -> str:
-    """A change with its interval; that of a person's words has no number."""
+    """Return a change with its interval; that of a person's words has no number."""
     if change is None:
         return "bad by the answers"
     low, high = change.low, change.high

@@ -12,7 +12,7 @@ SHOWN = 12
 
 
 def of_search_plan(answer: SearchPlanAnswer, detail: Detail = PLAIN) -> Story:
-    """What a search would be about, before anything is built or measured."""
+    """Return what a search would be about, before anything is built or measured."""
     names = list(map(inert, answer.titles or answer.items))
     rows = tuple(Row(str(number), (Cell(name),)) for number, name in enumerate(names))
     if len(rows) > SHOWN and not detail.whole:

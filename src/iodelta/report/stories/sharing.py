@@ -33,7 +33,7 @@ AnyShift = TypeVar("AnyShift", Shift, SharingShift)
 
 
 def by_pair(shifts: Iterable[AnyShift]) -> dict[tuple[str, str], list[AnyShift]]:
-    """The shifts of each pair of kernels (the older or the baseline first), in the order in which they come."""
+    """Return the shifts of each pair of kernels (the older or the baseline first), in the order in which they come."""
     return grouped(shifts, lambda shift: (shift.against, shift.variant))
 
 
@@ -43,7 +43,9 @@ def by_kernel(
     what: str,
     words: Callable[[Sequence[AnyShift]], Iterable[str]],
 ) -> str:
-    """A sentence for each pair of kernels: ``what`` and the ``words`` of its shifts. Empty in a row without a step."""
+    """Return a sentence for each pair of kernels: ``what`` and the ``words`` of its shifts. Empty in a row without a
+    step.
+    """
     sentences = []
     for (against, variant), of_pair in by_pair(shifts).items():
         is_step = {shift.word for shift in of_pair} != {"same"}
@@ -56,7 +58,7 @@ def by_kernel(
 
 
 def headline(account: PathAccount) -> str:
-    """The answer in a sentence or two."""
+    """Return the answer in a sentence or two."""
     return (
         by_kernel(account, account.sharing.shifts, "moved lines", _words)
         or "No step: under every kernel as many lines move as under the one before."
@@ -76,7 +78,7 @@ def _words(shifts: Sequence[SharingShift]) -> Iterator[str]:
 
 
 def tables(account: PathAccount, detail: Detail) -> Iterator[Table]:
-    """The changes, and every line where ``detail`` asks for it."""
+    """Yield the changes, and every line where ``detail`` asks for it."""
     if account.sharing.shifts:
         yield _shifts(account)
     if detail.lines:
@@ -110,7 +112,7 @@ def _shift(shift: SharingShift, account: PathAccount) -> Row:
 
 
 def _count(value: float | None, sign: str = "") -> str:
-    """A count; ``sign`` is ``+`` for a change."""
+    """Return a count; ``sign`` is ``+`` for a change."""
     return "-" if value is None else f"{value:{sign}g}"
 
 
@@ -149,13 +151,13 @@ def _name(line: SharedLine) -> str:
 
 
 def sentences(account: PathAccount) -> Iterator[str]:
-    """What moves for an I/O of every cell, a sentence each."""
+    """Yield what moves for an I/O of every cell, a sentence each."""
     for cell in account.sharing.cells:
         yield f"{inert(cell.cell)}, {inert(cell.variant)}: {inert(summary(cell))}.{TAGS.get(cell.tags, '')}"
 
 
 def boots(account: PathAccount) -> str:
-    """What the repeated boot shows, how many boots there were, and how long they took."""
+    """Return what the repeated boot shows, how many boots there were, and how long they took."""
     return (
         f"{SELF_CHECK[account.self_check]} {account.boots} of {plural(account.planned, 'boot')} in "
         f"{duration(account.seconds)}, {inert(account.state)}."
@@ -163,7 +165,7 @@ def boots(account: PathAccount) -> str:
 
 
 def rests_on(account: PathAccount) -> Iterator[str]:
-    """What the counts rely on."""
+    """Yield what the counts rely on."""
     layouts = max((len(cell.layouts) for cell in account.sharing.cells), default=0)
     yield (
         f"{boots(account)} A change counts beyond what the address layout alone "

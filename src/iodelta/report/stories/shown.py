@@ -26,7 +26,7 @@ DEVICES = 40
 
 
 def of_shown(results: Shown, detail: Detail = PLAIN) -> Story:
-    """What is in foreign results, nothing compared: the rows of ``iodelta show``."""
+    """Return what is in foreign results, nothing compared: the rows of ``iodelta show``."""
     common = shared_folder(
         (
             *(row.file for row in results.rows),
@@ -62,7 +62,7 @@ def _runs(rows: Sequence[RunRow]) -> Iterator[Table]:
 
 
 def _table(title: str, rows: Sequence[RunRow]) -> Table:
-    """What fio measures in columns of their own; of a command, a column for each of its numbers."""
+    """Return what fio measures in columns of their own; of a command, a column for each of its numbers."""
     of_command: dict[str, str] = {}
     for row in rows:
         of_command |= {
@@ -121,7 +121,7 @@ def _legend(results: Shown) -> Iterator[str]:
 
 
 def _devices(devices: Sequence[Served], common: str) -> Iterator[Table]:
-    """What each device of a mirror served, a table per file."""
+    """Yield what each device of a mirror served, a table per file."""
     for file, of_file in groupby(devices[:DEVICES], key=lambda device: device.file):
         rows = list(of_file)
         when = "between the first and the last dump"

@@ -31,7 +31,7 @@ ENDS = {"CPU": ": ", "device": ", "}
 
 
 def not_read(refusals: Sequence[Refusal], common: str = "") -> Iterator[str]:
-    """What could not be read, files with the same reason together; ``common`` is the folder that all lie in."""
+    """Yield what could not be read, files with the same reason together; ``common`` is the folder that all lie in."""
     alike: dict[str, list[str]] = {}
     for refusal in refusals:
         line = f":{refusal.place.line}" if refusal.place.line else ""
@@ -48,19 +48,19 @@ def not_read(refusals: Sequence[Refusal], common: str = "") -> Iterator[str]:
 def system(
     recorded: Sequence[tuple[str, str]], otherwise: str = UNKNOWN
 ) -> tuple[Section, ...]:
-    """The system that iodelta ``recorded``, one fact a line."""
+    """Return the system that iodelta ``recorded``, one fact a line."""
     facts = [f"{name}: {value}" for name, value in recorded]
     return section("System", facts or (otherwise,), brief=brief(recorded))
 
 
 def system_lines(lines: Iterable[str]) -> tuple[Section, ...]:
-    """A system in lines of its own, joined where there is but one line."""
+    """Return a system in lines of its own, joined where there is but one line."""
     known = tuple(lines)
     return section("System", known, brief="; ".join(known))
 
 
 def foreign_system(versions: Iterable[str | None]) -> tuple[Section, ...]:
-    """The system behind results that somebody gave: the fio that wrote them."""
+    """Return the system behind results that somebody gave: the fio that wrote them."""
     known = sorted(set(map(inert, filter(None, versions))))
     if not known:
         return system(())
@@ -80,8 +80,8 @@ def systems(
     *,
     alone: bool,
 ) -> tuple[Section, ...]:
-    """The systems behind results: by path what iodelta ``recorded``, ``alone`` where nothing else was read; of what
-    others measured the ``versions`` of fio."""
+    """Return the systems behind results: by path what iodelta ``recorded``, ``alone`` where nothing else was read; of
+    what others measured the ``versions`` of fio."""
     if alone and len(recorded) == 1:
         return system(next(iter(recorded.values())))
     return system_of_sides(recorded) if recorded else foreign_system(versions)
@@ -90,7 +90,7 @@ def systems(
 def system_of_sides(
     sides: Mapping[str, Sequence[tuple[str, str]]],
 ) -> tuple[Section, ...]:
-    """The systems of what was compared; what all have in common is said once on one line."""
+    """Return the systems of what was compared; what all have in common is said once on one line."""
     items = [Item(inert(side), _facts(facts)) for side, facts in sides.items()]
     alike = len(set(map(tuple, sides.values()))) == 1
     if alike:
@@ -124,7 +124,7 @@ def _facts(system: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def findings(listed: Iterable[Finding], common: str = "") -> Iterator[str]:
-    """One sentence per rule and severity, hard ones first; ``common`` is the folder that all places lie in."""
+    """Yield one sentence per rule and severity, hard ones first; ``common`` is the folder that all places lie in."""
     for finding, count in grouped(listed):
         times = f" ({count} times)" if count > 1 else ""
         remedy = f"; {inert(finding.remedy)}" if finding.remedy else ""
@@ -133,7 +133,7 @@ def findings(listed: Iterable[Finding], common: str = "") -> Iterator[str]:
 
 
 def findings_or_none(known: Sequence[Finding], common: str = "") -> tuple[Section, ...]:
-    """The section on findings, which says so where there are none."""
+    """Return the section on findings, which says so where there are none."""
     return section("Findings", findings(known, common) if known else ("none",))
 
 

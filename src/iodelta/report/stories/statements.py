@@ -62,7 +62,7 @@ def not_measured(account: Account) -> Iterator[str]:
 
 
 def recommendation(account: Account) -> str:
-    """The one sentence about which variant to choose; empty where there is nothing to choose."""
+    """Return the one sentence about which variant to choose; empty where there is nothing to choose."""
     advice = account.views.recommendation
     if advice is None:
         return ""
@@ -70,7 +70,7 @@ def recommendation(account: Account) -> str:
 
 
 def beyond(account: Account) -> Iterator[str]:
-    """What the primary verdicts do not show: spread, one effect or two, pooled tails, knee, cost per I/O."""
+    """Yield what the primary verdicts do not show: spread, one effect or two, pooled tails, knee, cost per I/O."""
     views = account.views
     yield from by_total(account)
     yield from _not_excluded(account)
@@ -89,7 +89,7 @@ def beyond(account: Account) -> Iterator[str]:
 
 
 def _effects(account: Account) -> Iterator[str]:
-    """Whether throughput and latency show one effect or two, the cells with the same sentence together."""
+    """Yield whether throughput and latency show one effect or two, the cells with the same sentence together."""
     cells: dict[str, list[str]] = {}
     for cell, variant, together in account.views.together:
         cells.setdefault(together.phrase, []).append(_place(cell, variant))
@@ -132,7 +132,7 @@ def by_total(account: Account) -> Iterator[str]:
 
 
 def _not_excluded(account: Account) -> Iterator[str]:
-    """What the verdicts do not exclude: the largest bounds of stalls and of carry-over."""
+    """Yield what the verdicts do not exclude: the largest bounds of stalls and of carry-over."""
     verdicts = account.judgement.verdicts
     yield from stalls_not_excluded(verdicts, account.judgement.rules)
     unknown = []
@@ -146,7 +146,7 @@ def _not_excluded(account: Account) -> Iterator[str]:
 
 
 def _false_equivalents(account: Account) -> Iterator[str]:
-    """How many of many cells would be called equivalent in error."""
+    """Yield how many of many cells would be called equivalent in error."""
     verdicts = [v for v in account.judgement.verdicts if v.look is not None]
     called = sum(v.word == "equivalent" for v in verdicts)
     if called > MANY:
@@ -159,7 +159,7 @@ def _false_equivalents(account: Account) -> Iterator[str]:
 
 
 def held_back(verdict: Verdict, account: Account) -> str:
-    """Why an interval that excludes 0 is not a verdict: one of many comparisons, corrected for the family."""
+    """Return why an interval that excludes 0 is not a verdict: one of many comparisons, corrected for the family."""
     if verdict.word == verdict.alone or verdict.is_withheld:
         return ""
     count = account.judgement.family.comparisons
@@ -170,7 +170,7 @@ def held_back(verdict: Verdict, account: Account) -> str:
 
 
 def _pooled(account: Account) -> Iterator[str]:
-    """A percentile that single trials cannot carry, from the counts of all blocks together."""
+    """Yield a percentile that single trials cannot carry, from the counts of all blocks together."""
     refused = set()
     for verdict in account.judgement.verdicts:
         if any(finding.rule == "verdict.tail-too-thin" for finding in verdict.findings):
@@ -190,7 +190,7 @@ def _pooled(account: Account) -> Iterator[str]:
 
 
 def _modes(modes: ModeChange) -> str:
-    """How often each variant runs at which speed, and which of these changed."""
+    """Return how often each variant runs at which speed, and which of these changed."""
     parts = [
         f"{inert(modes.baseline)} {_speeds(modes.before)}, {inert(modes.variant)} {_speeds(modes.after)}"
     ]
@@ -233,7 +233,7 @@ def _knee(move: KneeMove) -> Iterator[str]:
 
 
 def relative(log_ratio: float | None) -> float | None:
-    """A log-ratio as a relative change; None stays None."""
+    """Return a log-ratio as a relative change; None stays None."""
     if log_ratio is None:
         return None
     return math.expm1(log_ratio)
@@ -266,7 +266,7 @@ def _cost_of(cost: Cost) -> str:
 
 
 def open_questions(account: Account) -> Iterator[str]:
-    """What the open comparisons still need: a sentence for each cell, or one for all where there are many."""
+    """Yield what the open comparisons still need: a sentence for each cell, or one for all where there are many."""
     waiting: dict[tuple[str, str], list[Verdict]] = {}
     for verdict in account.judgement.verdicts:
         if verdict.word == "inconclusive":
@@ -303,13 +303,13 @@ def _first_look(verdict: Verdict, account: Account) -> str:
 
 
 def _same_first_look(verdicts: Sequence[Verdict], account: Account) -> str:
-    """The first look of all these comparisons; empty where they differ or were looked at."""
+    """Return the first look of all these comparisons; empty where they differ or were looked at."""
     looks = {_first_look(verdict, account) for verdict in verdicts}
     return looks.pop() if len(looks) == 1 else ""
 
 
 def _needs(verdict: Verdict, account: Account) -> str:
-    """What one open comparison still needs."""
+    """Return what one open comparison still needs."""
     first = _first_look(verdict, account)
     if first:
         return first
@@ -345,7 +345,7 @@ def _unsettled(verdict: Verdict) -> str:
 
 
 def margin_of(value: float) -> str:
-    """A margin in percent, with one decimal below 10 %."""
+    """Return a margin in percent, with one decimal below 10 %."""
     return f"{100 * value:.0f}" if value >= 0.1 else f"{100 * value:.1f}"
 
 
@@ -367,7 +367,7 @@ def _hosts(account: Account) -> str:
 
 
 def _length(account: Account) -> str:
-    """How long a trial is, where that is planned: a command ends by itself."""
+    """Return how long a trial is, where that is planned: a command ends by itself."""
     design = account.plan.experiment.design
     if account.plan.experiment.of_command:
         return " of a command"
@@ -375,7 +375,7 @@ def _length(account: Account) -> str:
 
 
 def method(account: Account, folder: str = "FOLDER") -> Iterator[str]:
-    """How it was measured and decided: what was fixed in advance, what could have been seen, how it ended.
+    """Yield how it was measured and decided: what was fixed in advance, what could have been seen, how it ended.
 
     ``folder`` is its name in commands.
     """
@@ -417,7 +417,7 @@ def method(account: Account, folder: str = "FOLDER") -> Iterator[str]:
 
 
 def intervals(account: Account) -> Iterator[Interval]:
-    """The changes of all verdicts that have one."""
+    """Yield the changes of all verdicts that have one."""
     several = len({verdict.metric.kind for verdict in account.judgement.verdicts}) > 1
     for verdict in account.judgement.verdicts:
         change = verdict.change
@@ -433,7 +433,7 @@ def intervals(account: Account) -> Iterator[Interval]:
 
 
 def all_findings(account: Account) -> list[Finding]:
-    """The findings of folder, judgement and verdicts together."""
+    """Return the findings of folder, judgement and verdicts together."""
     judgement = account.judgement
     judged = chain.from_iterable(verdict.findings for verdict in judgement.verdicts)
     return [*account.findings, *judgement.findings, *judged]

@@ -29,12 +29,12 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The name with its group."""
+        """Return the name with its group."""
         return f"{self.group}: {self.name}" if self.group else self.name
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What the cells say."""
+        """Return what the cells say."""
         return tuple(cell.text for cell in self.cells)
 
 
@@ -74,7 +74,7 @@ class Item(msgspec.Struct, frozen=True):
 
     @property
     def grade(self) -> str:
-        """How grave a finding is that this is about; empty for everything else."""
+        """Return how grave a finding is that this is about; empty for everything else."""
         grade = self.text.partition(": ")[0]
         return grade if grade in GRADES else ""
 
@@ -131,7 +131,7 @@ class Story(msgspec.Struct, frozen=True):
 
     @property
     def marks(self) -> bool:
-        """Whether any value is called best."""
+        """Return whether any value is called best."""
         rows = chain.from_iterable(table.rows for table in self.tables)
         cells = chain.from_iterable(row.cells for row in rows)
         return any(cell.best for cell in cells)
@@ -173,7 +173,7 @@ def section(
     brief: str = "",
     rest: bool = False,
 ) -> tuple[Section, ...]:
-    """The section, or nothing when it has no items."""
+    """Return the section, or nothing when it has no items."""
     entries = tuple(
         Item(item) if isinstance(item, str) else item for item in items if item
     )
@@ -192,6 +192,6 @@ def section(
 
 
 def notes(rows: Iterable[Row]) -> dict[str, int]:
-    """The distinct notes of rows, each with the number by which its rows refer to it."""
+    """Return the distinct notes of rows, each with the number by which its rows refer to it."""
     distinct = dict.fromkeys(row.note for row in rows if row.note)
     return {note: number for number, note in enumerate(distinct, 1)}

@@ -42,7 +42,7 @@ def beyond_budget(plan: Plan, judgement: Judgement, spent: float) -> str:
 
 
 def _before_first_look(judgement: Judgement) -> Verdict | None:
-    """The comparison that is nearest to its first look; None once any cell was looked at, or where none will be."""
+    """Return the comparison that is nearest to its first look; None once any cell was looked at, or where none will be."""
     waiting = [
         verdict for verdict in judgement.verdicts if verdict.next_look is not None
     ]
@@ -66,7 +66,7 @@ def _block_seconds(plan: Plan, judgement: Judgement, spent: float) -> float:
 
 
 def so_far(verdict: Verdict) -> str:
-    """The change with its interval; a dash before there is one."""
+    """Return the change with its interval; a dash before there is one."""
     change = verdict.change
     if change is None:
         return "-"

@@ -34,7 +34,7 @@ class Smallest(NamedTuple):
 
 
 def smallest(interval: Interval) -> Smallest | None:
-    """What one interval could show; None where it has no end, or no width."""
+    """Return what one interval could show; None where it has no end, or no width."""
     down = _distance(interval.value, interval.low)
     up = _distance(interval.value, interval.high)
     near, far = sorted((down, up))
@@ -58,8 +58,8 @@ def _distance(value: float, end: float | None) -> float:
 
 
 def visible(intervals: Iterable[Interval]) -> str:
-    """The smallest changes by metric, from the best cell to the worst: ``IOPS 0.6 to 12 %; p99 latency 4.0 % for the
-    worse``. Empty where no interval could show any."""
+    """Return the smallest changes by metric, from the best cell to the worst: ``IOPS 0.6 to 12 %; p99 latency 4.0 %
+    for the worse``. Empty where no interval could show any."""
     by_metric: dict[str, list[Smallest]] = {}
     for interval in intervals:
         least = smallest(interval)
@@ -79,7 +79,7 @@ def _of_metric(name: str, changes: Sequence[Smallest]) -> str:
 
 
 def sizes(values: Iterable[float]) -> str:
-    """The least and the largest of some changes: ``0.6 to 12 %``."""
+    """Return the least and the largest of some changes: ``0.6 to 12 %``."""
     return f"{' to '.join(dict.fromkeys(_percents(values)))} %"
 
 

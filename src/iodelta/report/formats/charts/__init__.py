@@ -51,7 +51,7 @@ FAMILIES = {
 
 
 def figures(source: Source) -> Iterator[tuple[str, tuple[Figure, ...]]]:
-    """Every family that has something to show, with its figures."""
+    """Yield every family that has something to show, with its figures."""
     for title, family in FAMILIES.items():
         made = tuple(family.figures(source))
         if made:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def chart() -> alt.LayerChart:
-    """A point per trial."""
+    """Return a point per trial."""
     import altair as alt
 
     from iodelta.report.formats.charts import build

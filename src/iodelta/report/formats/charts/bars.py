@@ -39,7 +39,7 @@ LETTER, GAP = 6.2, 12
 
 
 def chart(*, log: bool = False) -> alt.LayerChart:
-    """A row per cell and variant: a bar from zero, or a point where only a logarithmic axis shows all of them."""
+    """Return a row per cell and variant: a bar from zero, or a point where only a logarithmic axis shows all of them."""
     import altair as alt
 
     from iodelta.report.formats.charts import build
@@ -84,7 +84,7 @@ def chart(*, log: bool = False) -> alt.LayerChart:
 
 
 def figures(source: Source) -> Iterator[Figure]:
-    """One for each metric and direction; more where there are many cells."""
+    """Yield one for each metric and direction; more where there are many cells."""
     values = source.values
     if values is None:
         return
@@ -107,7 +107,7 @@ def _sheets(
     by_arm: Mapping[tuple[str, str], Value],
     name: str,
 ) -> Iterator[Figure]:
-    """The charts of one metric: more than one where there are many cells."""
+    """Yield the charts of one metric: more than one where there are many cells."""
     charts = list(sheets(values, (cell for cell, _ in by_arm)))
     for place, sheet in enumerate(charts, 1):
         figure_name = numbered(name, place, len(charts))
@@ -170,14 +170,14 @@ def _figure(
 
 
 def _row(value: Value, row: str, variants: Variants, size: float) -> dict[str, Any]:
-    """What a bar is drawn from; its number is written behind its ``end``."""
+    """Return what a bar is drawn from; its number is written behind its ``end``."""
     made = datum(value, size, **variants.lane(row, value.variant))
     return {**made, "end": made["high"], "text": quantity(value.value / size, "")}
 
 
 def room(numbers: Sequence[str]) -> str:
-    """The length of the longest bar in pixels, as an expression of Vega: the width less that of the number behind
-    it."""
+    """Return the length of the longest bar in pixels, as an expression of Vega: the width less that of the number
+    behind it."""
     return f"width - {LETTER * max(map(len, numbers), default=0) + GAP:.0f}"
 
 
@@ -193,7 +193,7 @@ def frame(
 
 
 def _seen(values: Sequence[Value]) -> str:
-    """The least and the greatest value."""
+    """Return the least and the greatest value."""
     low = min(values, key=attrgetter("value"))
     high = max(values, key=attrgetter("value"))
     if low.value == high.value:
@@ -207,13 +207,13 @@ def _seen(values: Sequence[Value]) -> str:
 
 
 def _where(value: Value, *, several: bool) -> str:
-    """The cell of a value, and its variant where there are ``several`` and it has a name."""
+    """Return the cell of a value, and its variant where there are ``several`` and it has a name."""
     parts = [label(value.cell), label(value.variant)]
     return ", ".join(filter(None, parts if several else parts[:1]))
 
 
 def _about(values: Sequence[Value]) -> str:
-    """What the numbers and the lines at the bars' ends are."""
+    """Return what the numbers and the lines at the bars' ends are."""
     bases = list(dict.fromkeys(value.basis for value in values if value.basis))
     if not bases:
         return "One run each: there is no interval."

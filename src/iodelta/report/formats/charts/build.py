@@ -56,7 +56,7 @@ def x(
     framed: bool = False,
     **axis: Any,
 ) -> alt.X:
-    """A quantitative x axis; ``framed`` ones have their ends from the figure."""
+    """Return a quantitative x axis; ``framed`` ones have their ends from the figure."""
     return alt.X(
         field=field,
         type="quantitative",
@@ -67,7 +67,7 @@ def x(
 
 
 def trials() -> alt.X:
-    """The place of each trial in the run: whole numbers."""
+    """Return the place of each trial in the run: whole numbers."""
     title = "trial, in the order in which they were run"
     return x("trial", title, grid=False, tickMinStep=1, format="d")
 
@@ -81,7 +81,7 @@ def y(
     framed: bool = False,
     **axis: Any,
 ) -> alt.Y:
-    """A quantitative y axis, its title above it and upright."""
+    """Return a quantitative y axis, its title above it and upright."""
     placed = {
         "titleAngle": 0,
         "titleAlign": "left",
@@ -123,7 +123,7 @@ def _scale(zero: bool, log: bool, framed: bool) -> alt.Scale:
 
 
 def names(field: str, domain: str = "") -> alt.Y:
-    """Names down the left, in the order of the data; or of ``domain``, where a layer lacks some of them."""
+    """Return names down the left, in the order of the data; or of ``domain``, where a layer lacks some of them."""
     axis = alt.Axis(ticks=False, domain=False, grid=False)
     scale = alt.Scale(domain=[domain]) if domain else alt.Undefined
     return alt.Y(
@@ -167,7 +167,7 @@ def offset(names: str = "@variants") -> alt.YOffset:
 
 
 def tips(*fields: str) -> list[alt.Tooltip]:
-    """What a pointer shows: nominal fields that hold text already."""
+    """Return what a pointer shows: nominal fields that hold text already."""
     parts = (field.partition("=") for field in fields)
     return [
         alt.Tooltip(field=name, type="nominal", title=title or name)
@@ -176,7 +176,7 @@ def tips(*fields: str) -> list[alt.Tooltip]:
 
 
 def rule_at(value: float, axis: str = "x") -> alt.Chart:
-    """A line across the plot."""
+    """Return a line across the plot."""
     line = alt.Chart(ONCE).mark_rule(style="zero")
     at: Encoding = (
         {"x": alt.XDatum(value, type="quantitative")}
@@ -188,7 +188,7 @@ def rule_at(value: float, axis: str = "x") -> alt.Chart:
 
 
 def band(axis: str = "x") -> alt.Chart:
-    """The margin, shaded: inside it a change does not matter."""
+    """Return the margin, shaded: inside it a change does not matter."""
     shade = alt.Chart(ONCE).mark_rect(style="margin")
     ends: Encoding = {
         "y": alt.YDatum("@-margin", type="quantitative"),

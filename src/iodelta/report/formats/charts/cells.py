@@ -45,16 +45,16 @@ class Variants(msgspec.Struct, frozen=True):
 
     @property
     def is_crowded(self) -> bool:
-        """Whether there are more variants than colours."""
+        """Return whether there are more variants than colours."""
         return len(self.names) > COLORS
 
     @property
     def legend(self) -> list[str]:
-        """The entries of the legend."""
+        """Return the entries of the legend."""
         return [ELSEWHERE] if self.is_crowded else list(self.names.values())
 
     def lane(self, row: str, variant: str) -> dict[str, str]:
-        """The row and the legend entry of a mark of ``variant`` in the ``row`` of its cell."""
+        """Return the row and the legend entry of a mark of ``variant`` in the ``row`` of its cell."""
         name = self.names[variant]
         if self.is_crowded:
             return {"row": f"{row}, {name}", "variant": ELSEWHERE}
@@ -81,8 +81,8 @@ def metric_title(metric: str, kind: Kind, kinds: Sequence[Kind]) -> str:
 
 
 def sheets(values: Values, names: Iterable[str]) -> Iterator[Sheet]:
-    """The cells of these ``names`` in charts of at most 40 rows: one chart where all fit, else at least one for each
-    panel."""
+    """Yield the cells of these ``names`` in charts of at most 40 rows: one chart where all fit, else at least one for
+    each panel."""
     cells = set(names)
     places = [place for place in values.places if place.cell in cells]
     most = max(1, MOST // max(1, len(values.variants)))
@@ -97,7 +97,7 @@ def sheets(values: Values, names: Iterable[str]) -> Iterator[Sheet]:
 
 
 def _by_panel(values: Values, cells: set[str]) -> list[list[Place]]:
-    """The places of ``cells``, panel by panel."""
+    """Return the places of ``cells``, panel by panel."""
     panels = [
         [place for place in places if place.cell in cells]
         for places in values.panels().values()
@@ -135,7 +135,7 @@ def _parts(group: Sequence[Place], most: int) -> Iterator[Sequence[Place]]:
 def _sheet(
     places: Sequence[Place], group: Sequence[Place], *, among_others: bool = False
 ) -> Sheet:
-    """A chart of ``places``, which are all cells of ``group`` or some of them: then its panel says which."""
+    """Return a chart of ``places``, which are all cells of ``group`` or some of them: then its panel says which."""
     names = [place.cell for place in places]
     panels = {place.panel for place in places}
     if len(panels) > 1:
@@ -185,7 +185,7 @@ def coordinate(place: Place, among: Sequence[Place]) -> str:
 
 
 def titled(name: str, panel: str) -> str:
-    """A chart's title, with what all its cells do; a percentile keeps its small p."""
+    """Return a chart's title, with what all its cells do; a percentile keeps its small p."""
     begun = name if re.match(r"p\d", name) else f"{name[:1].upper()}{name[1:]}"
     if not panel:
         return begun
@@ -193,12 +193,12 @@ def titled(name: str, panel: str) -> str:
 
 
 def numbered(name: str, place: int, of: int) -> str:
-    """The name of a figure, with its place where there are several."""
+    """Return the name of a figure, with its place where there are several."""
     return f"{name}-{place}" if of > 1 else name
 
 
 def spans(value: Value) -> str:
-    """A value's interval with what it is; or that it is of one run."""
+    """Return a value's interval with what it is; or that it is of one run."""
     if value.low is None or value.high is None:
         return "none: one run"
     low, high = quantity(value.low, value.unit), quantity(value.high, value.unit)
@@ -206,7 +206,7 @@ def spans(value: Value) -> str:
 
 
 def datum(value: Value, size: float, **more: Any) -> dict[str, Any]:
-    """The data of a mark and of its tooltip."""
+    """Return the data of a mark and of its tooltip."""
     low, high = ends(value)
     return {
         "cell": label(value.cell),
@@ -221,14 +221,14 @@ def datum(value: Value, size: float, **more: Any) -> dict[str, Any]:
 
 
 def ends(value: Value) -> tuple[float, float]:
-    """The ends of a value's interval; the value itself where it has none."""
+    """Return the ends of a value's interval; the value itself where it has none."""
     if value.low is None or value.high is None:
         return value.value, value.value
     return value.low, value.high
 
 
 def sized(values: Iterable[Value], *, log: bool = False) -> tuple[float, str]:
-    """The number to divide values by so that their axis reads well, and the unit that results."""
+    """Return the number to divide values by so that their axis reads well, and the unit that results."""
     shown = list(values)
     highest = max(high for _, high in map(ends, shown))
     least = None
@@ -244,7 +244,7 @@ def notes(note: str, shown: Sequence[object], rows: Sequence[object]) -> str:
 
 
 def above_zero(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows that a logarithmic axis can show; an interval that begins at zero begins at its smallest number."""
+    """Return the rows that a logarithmic axis can show; an interval that begins at zero begins at its smallest number."""
     shown = [row for row in rows if row["value"]]
     numbers = [row["low"] for row in shown] + [row["value"] for row in shown]
     least = min(_positive(numbers), default=1.0)
@@ -256,18 +256,18 @@ def _positive(numbers: Iterable[float]) -> list[float]:
 
 
 def wide_apart(values: Iterable[Value]) -> bool:
-    """Whether values differ so much that only a logarithmic axis shows all of them."""
+    """Return whether values differ so much that only a logarithmic axis shows all of them."""
     positive = _positive(value.value for value in values)
     return max(positive, default=0.0) > DECADES * min(positive, default=0.0)
 
 
 def axis_title(name: str, unit: str) -> str:
-    """A name and its unit; IOPS are their own unit."""
+    """Return a name and its unit; IOPS are their own unit."""
     return name if unit == "IOPS" else f"{name}, {unit}"
 
 
 def tick_format(unit: str, *, log: bool) -> str:
-    """The format of ticks: 200k for IOPS, plain digits for values whose unit has a fitting size."""
+    """Return the format of ticks: 200k for IOPS, plain digits for values whose unit has a fitting size."""
     if unit == "IOPS":
         return "~s"
     return ",~g" if log else ",~f"
@@ -288,11 +288,13 @@ def rate_of(values: Values, kind: Kind) -> str:
 
 
 def colored(names: Sequence[str]) -> list[str]:
-    """The domain of colours. The first colour is that of text, which is too heavy for the bars of a single variant."""
+    """Return the domain of colours. The first colour is that of text, which is too heavy for the bars of a single
+    variant.
+    """
     return list(names) if len(names) > 1 else ["", *names]
 
 
 def variant_names(values: Values) -> dict[str, str]:
-    """The name of each variant in a legend. Names differ, and none is empty."""
+    """Return the name of each variant in a legend. Names differ, and none is empty."""
     names = labels([inert(name) or "runs" for name in values.variants])
     return dict(zip(values.variants, names, strict=True))

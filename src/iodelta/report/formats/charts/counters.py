@@ -32,7 +32,7 @@ LEAST = 4
 
 
 def chart() -> alt.LayerChart:
-    """A row per counter; the rule is the middle half of the blocks."""
+    """Return a row per counter; the rule is the middle half of the blocks."""
     import altair as alt
 
     from iodelta.report.formats.charts import build
@@ -64,7 +64,7 @@ def chart() -> alt.LayerChart:
 
 
 def figures(source: Source) -> Iterator[Figure]:
-    """One for each telling cell."""
+    """Yield one for each telling cell."""
     cells = source.by_cell()
     shown = source.telling(4, list(cells))
     for cell in shown:
@@ -110,7 +110,7 @@ def _readers() -> Iterator[tuple[str, str, Callable[[Trial], float]]]:
 
 
 def _per_io(trial: Trial, counter: str, size: float) -> float:
-    """A machine's counter by the I/Os counted: the ramp's are in the one and not in the other, for all alike."""
+    """Return a machine's counter by the I/Os counted: the ramp's are in the one and not in the other, for all alike."""
     ios = sum(direction.ios for direction in trial.directions)
     return trial.counters.get(counter, math.nan) * size / ios if ios else math.nan
 

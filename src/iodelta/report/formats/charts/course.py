@@ -82,7 +82,7 @@ def chart() -> alt.LayerChart:
 
 
 def charts_of(courses: Sequence[Course]) -> tuple[tuple[str, tuple[Figure, ...]], ...]:
-    """A chapter for each series: its ratio to the reference, and its value."""
+    """Return a chapter for each series: its ratio to the reference, and its value."""
     return tuple(
         (label(course.name), tuple(_figures(place, course)))
         for place, course in enumerate(courses[:MOST], 1)
@@ -172,7 +172,7 @@ def _cut(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _beyond(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The lone nights that are drawn at the edge of the chart."""
+    """Return the lone nights that are drawn at the edge of the chart."""
     cut = _cut(rows)
     pairs = zip(rows, cut, strict=True)
     return [
@@ -229,7 +229,7 @@ def _drawn(course: Course, scale: float, *, by: str) -> dict[str, list[dict[str,
 
 
 def _notes(course: Course) -> list[dict[str, Any]]:
-    """Those among the nights of the series, by their number in the list of all."""
+    """Return those among the nights of the series, by their number in the list of all."""
     points = course.line.points
     first, last = (points[0].t, points[-1].t) if points else (0.0, 0.0)
     return [

@@ -47,7 +47,7 @@ class Curve(msgspec.Struct, frozen=True):
 
 
 def figures(source: Source) -> Iterator[Figure]:
-    """One for each panel, axis, direction and metric."""
+    """Yield one for each panel, axis, direction and metric."""
     values = source.values
     if values is None:
         return
@@ -62,7 +62,7 @@ def figures(source: Source) -> Iterator[Figure]:
 def curve_groups(
     values: Values, places: Sequence[Place], axis: str
 ) -> Iterator[tuple[list[Curve], str]]:
-    """The curves of a panel, at most 7 in a chart, and what is left out of it."""
+    """Yield the curves of a panel, at most 7 in a chart, and what is left out of it."""
     other = "jobs" if axis == "depth" else "depth"
     names = variant_names(values)
     lines: dict[tuple[str, int | None], list[tuple[int, str]]] = {}
@@ -98,7 +98,7 @@ Line = tuple[str, int | None]
 def _groups(
     lines: Sequence[Line], others: Sequence[int | None], variants: Sequence[str]
 ) -> tuple[list[list[Line]], str]:
-    """The curves of each chart, and what is left out: a chart for each variant where one chart cannot hold all."""
+    """Return the curves of each chart, and what is left out: a chart for each variant where one chart cannot hold all."""
     if len(lines) <= COLORS or len(others) == 1:
         begins = range(0, len(lines), COLORS)
         return [list(lines[begin : begin + COLORS]) for begin in begins], ""
@@ -121,7 +121,7 @@ def thinned(items: Sequence[int | None], most: int) -> list[int | None]:
 
 
 def whose(panel: str, curves: Sequence[Curve], values: Values) -> str:
-    """What a chart is of: with the variant where charts have one each."""
+    """Return what a chart is of: with the variant where charts have one each."""
     variants = {curve.variant for curve in curves}
     if len(variants) != 1 or len(values.variants) == 1:
         return panel
@@ -131,7 +131,7 @@ def whose(panel: str, curves: Sequence[Curve], values: Values) -> str:
 def _named(
     names: Mapping[str, str], key: tuple[str, int | None], other: str, others: int
 ) -> str:
-    """The variant where there are several, the place on the other axis where there are several of those."""
+    """Return the variant where there are several, the place on the other axis where there are several of those."""
     variant, held = key
     if others < 2 or held is None:
         return names[variant]

@@ -51,7 +51,7 @@ def chart() -> alt.LayerChart:
 
 
 def figures(source: Source) -> Iterator[Figure]:
-    """One for each telling cell and direction whose bins were kept."""
+    """Yield one for each telling cell and direction whose bins were kept."""
     cells = source.by_cell()
     known = [cell for cell, trials in cells.items() if _kinds(trials)]
     shown = source.telling(among=known)
@@ -62,7 +62,9 @@ def figures(source: Source) -> Iterator[Figure]:
 
 
 def bins_of(direction: Direction) -> Histogram | None:
-    """The bins of total latency, else those of completion latency, which are fio's unless it is asked for others."""
+    """Return the bins of total latency, else those of completion latency, which are fio's unless it is asked for
+    others.
+    """
     for latency in (direction.lat, direction.clat):
         if (
             latency is not None
@@ -74,7 +76,7 @@ def bins_of(direction: Direction) -> Histogram | None:
 
 
 def histogram(trials: Sequence[Trial], kind: Kind, variant: str) -> Histogram | None:
-    """All kept bins of a variant together: total latency, else completion latency."""
+    """Return all kept bins of a variant together: total latency, else completion latency."""
     parts = []
     for trial in trials:
         direction = trial.direction(kind) if trial.variant == variant else None
@@ -147,7 +149,7 @@ def _figure(
 
 
 def _points(bins: Histogram) -> Iterator[str]:
-    """The percentiles with at least 100 I/Os beyond them."""
+    """Yield the percentiles with at least 100 I/Os beyond them."""
     for p in POINTS:
         yield (
             quantity(bins.quantile(p), "ns")
@@ -157,7 +159,7 @@ def _points(bins: Histogram) -> Iterator[str]:
 
 
 def place(source: Source, cell: str) -> str:
-    """A cell's number, for the names of files: its own name may be anything."""
+    """Return a cell's number, for the names of files: its own name may be anything."""
     if cell not in source.cells:
         return "000"
     return f"{source.cells.index(cell) + 1:03d}"
@@ -178,7 +180,7 @@ def _steps(bins: Histogram) -> Iterator[tuple[float, float]]:
 
 @cache
 def _step_of_bins() -> tuple[int, ...]:
-    """The step of the line that each of fio's bins falls into, by its centre."""
+    """Return the step of the line that each of fio's bins falls into, by its centre."""
     centres = (sum(bin_edges(index)) / 2 for index in range(BINS))
     return tuple(
         math.floor(PER_OCTAVE * math.log2(max(1.0, centre))) for centre in centres

@@ -33,7 +33,7 @@ MEAN, NEXT = "mean of hosts", "next host"
 def charts_of_fleet(
     account: FleetAccount,
 ) -> tuple[tuple[str, tuple[Figure, ...]], ...]:
-    """A chart for each comparison that some host has a change of."""
+    """Return a chart for each comparison that some host has a change of."""
     made = tuple(_figures(account))
     if not made:
         return ()
@@ -67,7 +67,7 @@ def _figures(account: FleetAccount) -> Iterator[Figure]:
 
 
 def _counted(row: FleetRow) -> str:
-    """How many hosts have a change, by their own words: as many as the table of the report."""
+    """Return how many hosts have a change, by their own words: as many as the table of the report."""
     words = Counter(host.word for host in row.hosts if host.change is not None)
     counts = ", ".join(f"{count} {word}" for word, count in words.items())
     better = "more" if row.metric.better == "higher" else "less"

@@ -29,7 +29,7 @@ MOST = 40
 
 
 def chart() -> alt.LayerChart:
-    """One row per comparison; the mark's shape and colour are the word."""
+    """Return one row per comparison; the mark's shape and colour are the word."""
     import altair as alt
 
     from iodelta.report.formats.charts import build
@@ -77,7 +77,7 @@ def chart() -> alt.LayerChart:
 
 
 def figures(source: Source) -> Iterator[Figure]:
-    """One for each metric."""
+    """Yield one for each metric."""
     places = {cell: place for place, cell in enumerate(source.cells)}
     for metric in dict.fromkeys(effect.metric for effect in source.effects):
         effects = [
@@ -133,7 +133,7 @@ def _figure(source: Source, effects: list[Effect]) -> Figure:
 
 
 def _mark(row: str, effect: Effect) -> dict[str, Any]:
-    """A comparison as it is drawn, and what a pointer shows of it."""
+    """Return a comparison as it is drawn, and what a pointer shows of it."""
     bounds = (
         interval(effect.low, effect.high) if effect.low is not None else "no interval"
     )
@@ -152,7 +152,7 @@ def _mark(row: str, effect: Effect) -> dict[str, Any]:
 
 
 def _about(source: Source, has_intervals: bool) -> str:
-    """What the marks are; of intervals only where there are some."""
+    """Return what the marks are; of intervals only where there are some."""
     against = f"Change against {label(source.baseline)}"
     margin = f"The shaded band is the margin of {100 * source.margin:g} %"
     if not has_intervals:
@@ -164,7 +164,7 @@ def _about(source: Source, has_intervals: bool) -> str:
 def run_off(
     marks: Sequence[dict[str, Any]], ends: Sequence[float]
 ) -> dict[str, list[dict[str, Any]]]:
-    """The marks whose intervals end ``below`` or ``above`` the axis, each at that end of the axis."""
+    """Return the marks whose intervals end ``below`` or ``above`` the axis, each at that end of the axis."""
     low, high = ends
     return {
         "below": [{**mark, "at": low} for mark in marks if _under(mark["low"], low)],

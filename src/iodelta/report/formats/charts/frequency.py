@@ -45,7 +45,7 @@ def chart() -> alt.LayerChart:
 
 
 def figures(source: Source) -> Iterator[Figure]:
-    """One, where clocks were sampled and differ at all."""
+    """Yield one, where clocks were sampled and differ at all."""
     seen = [
         (place, t)
         for place, t in enumerate(source.trials, 1)

@@ -118,7 +118,7 @@ def chart() -> alt.LayerChart:
 
 
 def figures(source: Source) -> Iterator[Figure]:
-    """One for each panel, direction, metric and variant that has both axes."""
+    """Yield one for each panel, direction, metric and variant that has both axes."""
     values = source.values
     if values is None:
         return
@@ -144,7 +144,7 @@ def figures(source: Source) -> Iterator[Figure]:
 
 
 def _tiles(places: Sequence[Place]) -> list[Place]:
-    """The cells of a panel that have both axes; empty where these make no grid."""
+    """Return the cells of a panel that have both axes; empty where these make no grid."""
     tiles = [place for place in places if None not in (place.depth, place.jobs)]
     depths = {tile.depth for tile in tiles}
     jobs = {tile.jobs for tile in tiles}
@@ -154,7 +154,7 @@ def _tiles(places: Sequence[Place]) -> list[Place]:
 
 
 def far_apart(values: Iterable[Value]) -> bool:
-    """Whether equal steps would give most values the first colour."""
+    """Return whether equal steps would give most values the first colour."""
     positive = [value.value for value in values if value.value > 0]
     return max(positive, default=0.0) > 20 * min(positive, default=0.0)
 
@@ -231,7 +231,7 @@ def _figure(
 
 
 def _levels(cuts: Sequence[float], unit: str) -> list[str]:
-    """Names of the colours, by their ends."""
+    """Return names of the colours, by their ends."""
     if not cuts:
         return ["all alike"]
     texts = [quantity(cut, unit, 3) for cut in cuts]
@@ -240,7 +240,7 @@ def _levels(cuts: Sequence[float], unit: str) -> list[str]:
 
 
 def _short(value: float) -> str:
-    """A number for a tile, three digits: ``1.23k``, ``45.6``."""
+    """Return a number for a tile, three digits: ``1.23k``, ``45.6``."""
     if value == 0 or not math.isfinite(value):
         return "0"
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):

@@ -38,7 +38,7 @@ Pair = tuple[Curve, int, Value, Value]
 
 
 def chart(*, log: bool = True, wide: bool = False) -> alt.LayerChart:
-    """A line in the order of depth, points with their depth; ``wide``: the rates have a logarithmic axis too."""
+    """Return a line in the order of depth, points with their depth; ``wide``: the rates have a logarithmic axis too."""
     import altair as alt
 
     from iodelta.report.formats.charts import build
@@ -79,13 +79,13 @@ def chart(*, log: bool = True, wide: bool = False) -> alt.LayerChart:
 
 
 def spec_of(*, log: bool, wide: bool) -> str:
-    """The name of the specification with these axes."""
+    """Return the name of the specification with these axes."""
     name = "knee-wide" if wide else "knee"
     return name if log else f"{name}-linear"
 
 
 def figures(source: Source) -> Iterator[Figure]:
-    """One for each panel, direction and latency; over jobs where only these vary."""
+    """Yield one for each panel, direction and latency; over jobs where only these vary."""
     values = source.values
     if values is None:
         return
@@ -104,7 +104,7 @@ def figures(source: Source) -> Iterator[Figure]:
 
 
 def _varies(places: Sequence[Place], axis: str) -> bool:
-    """Whether the axis has enough values for a curve."""
+    """Return whether the axis has enough values for a curve."""
     return len({getattr(place, axis) for place in places} - {None}) >= LEAST
 
 
@@ -192,7 +192,7 @@ def _figure(
 
 
 def _frame(rates: Sequence[float], *, wide: bool) -> list[float]:
-    """The ends of the axis of rates."""
+    """Return the ends of the axis of rates."""
     top = max(rates)
     if not wide:
         return [0, number(1.06 * top, 4) or 1]
@@ -203,7 +203,7 @@ def _frame(rates: Sequence[float], *, wide: bool) -> list[float]:
 def _labelled(
     rows: Sequence[dict[str, Any]], frame: Sequence[float], *, log: bool, wide: bool
 ) -> Iterator[dict[str, Any]]:
-    """The points of a curve that have room for a label, the deepest first."""
+    """Yield the points of a curve that have room for a label, the deepest first."""
     across = _shares([row["rate"] for row in rows], frame, log=wide)
     heights = [row["value"] for row in rows]
     up = _shares(heights, [min(heights) if log else 0.0, max(heights)], log=log)

@@ -48,7 +48,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The change in words, with the digits that its interval, or those of single runs, make meaningful."""
+        """Return the change in words, with the digits that its interval, or those of single runs, make meaningful."""
         if self.half is None:
             return percent(self.change, self.resolution)
         return measured(self.change, self.low, self.high)
@@ -93,12 +93,12 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def others(self) -> tuple[str, ...]:
-        """The variants that are compared with the baseline."""
+        """Return the variants that are compared with the baseline."""
         return tuple(name for name in self.variants if name != self.baseline)
 
     def logarithmic(self, chosen: bool, values: Iterable[float]) -> bool:
-        """Whether the axis of a chart's values is logarithmic: as the user asks, else as the chart has ``chosen``.
-        Never of a single value, or of none above zero: such an axis has no round number to show."""
+        """Return whether the axis of a chart's values is logarithmic: as the user asks, else as the chart has
+        ``chosen``. Never of a single value, or of none above zero: such an axis has no round number to show."""
         positive = [value for value in values if value > 0]
         if not positive or self.scale == "linear":
             return False
@@ -106,7 +106,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         return apart > 1 if self.scale == "log" else chosen and apart > ALIKE
 
     def by_cell(self) -> dict[str, list[Trial]]:
-        """The trials of each cell that has some, in the order of ``cells``."""
+        """Return the trials of each cell that has some, in the order of ``cells``."""
         by_cell: dict[str, list[Trial]] = {cell: [] for cell in self.cells}
         for trial in self.trials:
             by_cell.setdefault(trial.cell, []).append(trial)
@@ -128,7 +128,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         return [cell for cell in cells if cell in kept]
 
     def clearness(self) -> dict[str, float]:
-        """How far the farthest change of each cell is from none, in half intervals."""
+        """Return how far the farthest change of each cell is from none, in half intervals."""
         clearest: dict[str, float] = {}
         for effect in self.effects:
             if effect.change is not None:
@@ -165,28 +165,28 @@ Charts = tuple[tuple[str, tuple[Figure, ...]], ...]
 def ends_of(
     change: Change | None,
 ) -> tuple[float | None, float | None, float | None]:
-    """The value of a change and the ends of its interval; None for what is unknown."""
+    """Return the value of a change and the ends of its interval; None for what is unknown."""
     if change is None:
         return None, None, None
     return change.value, change.low, change.high
 
 
 def number(value: float | None, digits: int = 6) -> float | None:
-    """A number as it is written to a chart: six digits, None for what is unknown."""
+    """Return a number as it is written to a chart: six digits, None for what is unknown."""
     if value is None or not math.isfinite(value):
         return None
     return float(f"{value:.{digits}g}")
 
 
 def percent_of(value: float | None) -> float | None:
-    """A share as percent for an axis."""
+    """Return a share as percent for an axis."""
     if value is None:
         return None
     return number(100 * value)
 
 
 def time_step(end: float) -> tuple[float, str]:
-    """The unit in which an axis counts a time that ends at ``end`` seconds: its length in seconds, and its name."""
+    """Return the unit in which an axis counts a time that ends at ``end`` seconds: its length in seconds, and its name."""
     for length, unit in ((3600.0, "h"), (60.0, "min")):
         if end >= 5 * length:
             return length, unit
@@ -198,7 +198,7 @@ LONG = 36
 
 
 def label(name: str, limit: int = 72) -> str:
-    """A name for an axis: inert, and cut in its middle where it is too long, because names differ at their ends."""
+    """Return a name for an axis: inert, and cut in its middle where it is too long, because names differ at their ends."""
     text = inert(name)
     tail = 2 * limit // 3
     if len(text) <= limit:
@@ -207,7 +207,7 @@ def label(name: str, limit: int = 72) -> str:
 
 
 def labels(names: Sequence[str]) -> list[str]:
-    """Names for the rows of one axis. They differ, because Vega draws rows with the same name as one."""
+    """Return names for the rows of one axis. They differ, because Vega draws rows with the same name as one."""
     distinct: dict[str, None] = {}
     for name in names:
         text, count = label(name), 1
@@ -244,7 +244,7 @@ def frame(
 
 
 def some(what: str, shown: int, total: int, *, compared: bool = True) -> str:
-    """How many of all are shown, and which; empty where all are."""
+    """Return how many of all are shown, and which; empty where all are."""
     if shown >= total:
         return ""
     which = "from the first to the last"

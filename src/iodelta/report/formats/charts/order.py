@@ -31,7 +31,7 @@ NAMED = 2000
 
 
 def chart() -> alt.LayerChart:
-    """A point per trial; the line is the running median over all variants."""
+    """Return a point per trial; the line is the running median over all variants."""
     import altair as alt
 
     from iodelta.report.formats.charts import build
@@ -53,7 +53,7 @@ def chart() -> alt.LayerChart:
 
 
 def rates(source: Source) -> list[Metric]:
-    """The metrics that say how much was done."""
+    """Return the metrics that say how much was done."""
     return [
         metric
         for metric in source.metrics
@@ -81,7 +81,7 @@ def relative(source: Source, metric: Metric) -> list[tuple[int, Trial, float]]:
 
 
 def figures(source: Source) -> Iterator[Figure]:
-    """One per rate, where the order is known."""
+    """Yield one per rate, where the order is known."""
     if source.ordered:
         for metric in rates(source):
             changes = relative(source, metric)
@@ -145,7 +145,7 @@ def _running(values: Sequence[float]) -> list[float]:
 def _thirds(
     source: Source, changes: list[tuple[int, Trial, float]]
 ) -> list[tuple[str, ...]]:
-    """The level of each variant in the first, middle and last third of the run."""
+    """Return the level of each variant in the first, middle and last third of the run."""
     third = max(1, math.ceil(len(changes) / 3))
     rows = []
     for start in range(0, len(changes), third):

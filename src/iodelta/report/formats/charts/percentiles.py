@@ -40,7 +40,7 @@ TABLED = ("mean", "p50", "p90", "p95", "p99", "p99.9", "p99.99")
 
 
 def chart(*, log: bool = True) -> alt.LayerChart:
-    """A row per cell and variant: a shape for each percentile, its interval behind it."""
+    """Return a row per cell and variant: a shape for each percentile, its interval behind it."""
     import altair as alt
 
     from iodelta.report.formats.charts import build
@@ -100,7 +100,7 @@ def chart(*, log: bool = True) -> alt.LayerChart:
 
 
 def figures(source: Source) -> Iterator[Figure]:
-    """One for each direction; more where there are many cells."""
+    """Yield one for each direction; more where there are many cells."""
     values = source.values
     if values is None:
         return
@@ -175,7 +175,7 @@ def _figure(
 
 
 def _row(points: Points, arm: tuple[str, str]) -> Iterator[str]:
-    """The points of a cell and variant for the table; ``-`` for one that is unknown."""
+    """Yield the points of a cell and variant for the table; ``-`` for one that is unknown."""
     for point in TABLED:
         value = points[point].get(arm)
         yield quantity(value.value, value.unit) if value else "-"
@@ -193,7 +193,7 @@ def _reaches(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _seen(drawn: list[tuple[str, Value]]) -> str:
-    """The range of each percentile over cells and variants."""
+    """Return the range of each percentile over cells and variants."""
     parts = []
     for point in SHOWN:
         times = [value.value for name, value in drawn if name == point]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def chart(*, log: bool = False) -> alt.LayerChart:
-    """A line through the rounds; the window is shaded, its average a line."""
+    """Return a line through the rounds; the window is shaded, its average a line."""
     import altair as alt
 
     from iodelta.report.formats.charts import build
@@ -44,7 +44,7 @@ def chart(*, log: bool = False) -> alt.LayerChart:
 
 
 def figures(source: Source) -> Iterator[Figure]:
-    """One for each disk that was prepared."""
+    """Yield one for each disk that was prepared."""
     for place, disk in enumerate(source.prepared, 1):
         if disk.rounds:
             yield figure(
@@ -55,7 +55,7 @@ def figures(source: Source) -> Iterator[Figure]:
 
 
 def figure(disk: DiskAccount, place: int = 1, *, log: bool = False) -> Figure:
-    """The rounds of one disk."""
+    """Return the rounds of one disk."""
     (table,) = tables(disk)
     window = disk.window
     rows = [

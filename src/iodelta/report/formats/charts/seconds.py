@@ -33,7 +33,9 @@ LINES = 200
 
 
 def chart() -> alt.LayerChart:
-    """A span and a point for each trial; rings are flags, dashed lines borders of sessions, shades background loads."""
+    """Return a span and a point for each trial; rings are flags, dashed lines borders of sessions, shades background
+    loads.
+    """
     import altair as alt
 
     from iodelta.report.formats.charts import build
@@ -78,7 +80,7 @@ def chart() -> alt.LayerChart:
 
 
 def figures(source: Source) -> Iterator[Figure]:
-    """The whole run for each direction, where the order is known; and the cells whose trials last."""
+    """Yield the whole run for each direction, where the order is known; and the cells whose trials last."""
     directions = kinds(source.trials) if source.ordered else ()
     for kind in directions:
         trial_stays = stays(source.trials, kind)
@@ -94,7 +96,7 @@ def figures(source: Source) -> Iterator[Figure]:
 def _courses(
     variants: Sequence[str], trials: Sequence[Trial], kind: Kind
 ) -> list[tuple[str, list[Second]]]:
-    """The variants of a cell whose trials last."""
+    """Return the variants of a cell whose trials last."""
     courses = []
     for name in variants:
         of_variant = [trial for trial in trials if trial.variant == name]

@@ -89,7 +89,7 @@ def chart() -> alt.LayerChart:
 
 
 def figures(source: Source) -> Iterator[Figure]:
-    """One for each telling cell."""
+    """Yield one for each telling cell."""
     shifts: dict[str, list[tuple[str, ShiftFunction]]] = {}
     for cell, variant, shift in source.shifts:
         if shift.shifts:

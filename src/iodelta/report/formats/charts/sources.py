@@ -35,8 +35,8 @@ def of_account(
     environment: Mapping[str, Any],
     sessions: Sequence[float] = (),
 ) -> Source:
-    """An experiment: ``trials`` are those that count, ``environment`` is the recorded one, ``sessions`` are the Unix
-    seconds at which each of its sessions began."""
+    """Return an experiment: ``trials`` are those that count, ``environment`` is the recorded one, ``sessions`` are the
+    Unix seconds at which each of its sessions began."""
     experiment = account.plan.experiment
     verdicts = account.judgement.verdicts
     several = len({verdict.metric.kind for verdict in verdicts}) > 1
@@ -162,7 +162,7 @@ def of_layout(layout: Layout) -> Source:
 
 
 def verdicts_of(comparison: Comparison) -> Source:
-    """What a comparison says, without the runs it says it of."""
+    """Return what a comparison says, without the runs it says it of."""
     effects = tuple(_compared(comparison))
     return Source(
         baseline=comparison.baseline,
@@ -248,7 +248,7 @@ def _trial(entry: Entry, cell: str, variant: str, block: int) -> Trial:
 
 
 def _work(entry: Entry) -> tuple[object, ...]:
-    """What a run does, and last its I/Os in flight."""
+    """Return what a run does, and last its I/Os in flight."""
     work = entry.run.workload
     in_flight = (work.iodepth or 0) * (entry.run.jobs or work.numjobs or 1)
     return work.rw, work.bs, entry.condition, work.numjobs, in_flight

@@ -22,31 +22,31 @@ FOLDER = Path(__file__).with_name("specs")
 
 @lru_cache(maxsize=32)
 def stored(name: str) -> dict[str, Any]:
-    """The specification of a family, unfilled."""
+    """Return the specification of a family, unfilled."""
     spec = msgspec.json.decode((FOLDER / f"{name}.json").read_bytes())
     assert isinstance(spec, dict)
     return spec
 
 
 def filled(figure: Figure) -> dict[str, Any]:
-    """The Vega-Lite specification of a figure, without looks: texts in their places, its data inside."""
+    """Return the Vega-Lite specification of a figure, without looks: texts in their places, its data inside."""
     spec = _fill(stored(figure.spec), texts_of(figure))
     assert isinstance(spec, dict)
     return {**spec, "datasets": {**spec.get("datasets", {}), **data_of(figure)}}
 
 
 def texts_of(figure: Figure) -> dict[str, Any]:
-    """What stands at the names in the specification of the figure's family."""
+    """Return what stands at the names in the specification of the figure's family."""
     return {"alt": figure.alt, **figure.texts}
 
 
 def data_of(figure: Figure) -> dict[str, Sequence[Mapping[str, Any]]]:
-    """The figure's data by the names under which the specification draws them."""
+    """Return the figure's data by the names under which the specification draws them."""
     return {"rows": figure.rows, **figure.extra}
 
 
 def alone(figure: Figure, width: int = 720) -> dict[str, Any]:
-    """The specification of a picture that stands alone: with title, size, light colours and a background."""
+    """Return the specification of a picture that stands alone: with title, size, light colours and a background."""
     looks = {**config(LIGHT), "background": "#ffffff"}
     made = filled(figure)
     fold_legends(made, width)

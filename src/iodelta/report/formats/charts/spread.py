@@ -27,7 +27,7 @@ CELLS = 8
 
 
 def chart() -> alt.LayerChart:
-    """A tick per trial; the bar is one standard deviation each way."""
+    """Return a tick per trial; the bar is one standard deviation each way."""
     import altair as alt
 
     from iodelta.report.formats.charts import build
@@ -55,7 +55,7 @@ def chart() -> alt.LayerChart:
 
 
 def figures(source: Source) -> Iterator[Figure]:
-    """One per rate."""
+    """Yield one per rate."""
     for metric in rates(source):
         figure = _figure(source, metric)
         if figure is not None:

@@ -165,7 +165,7 @@ def _figure(
 
 
 def _values(source: Source, depths: Mapping[str, int], metric: Metric) -> list[Row]:
-    """The medians of a sweep, variant after variant, each in the order of depth."""
+    """Return the medians of a sweep, variant after variant, each in the order of depth."""
     read = reader(metric)
     values: dict[tuple[str, str], list[float]] = {}
     for trial in source.trials:
@@ -208,7 +208,7 @@ def _knees(
 
 
 def _at(curve: Sequence[tuple[int, float]], depth: float, *, log: bool) -> float:
-    """The height of a curve at a depth, between its points as they are drawn: over the logarithm of the depth."""
+    """Return the height of a curve at a depth, between its points as they are drawn: over the logarithm of the depth."""
     for (before, low), (after, high) in pairwise(curve):
         if before <= depth <= after:
             share = math.log(depth / before) / math.log(after / before)
@@ -224,7 +224,7 @@ def _each(moves: list[KneeMove]) -> Iterator[tuple[str, Knee]]:
 
 
 def _common(depths: Mapping[str, int]) -> str:
-    """What the names of a sweep's cells have in common besides the depth."""
+    """Return what the names of a sweep's cells have in common besides the depth."""
     first = next(iter(depths))
     words = first.replace(",", " ").split()
     rest = [word for word in words if not word.startswith("iodepth")]

@@ -124,7 +124,7 @@ def config(colors: dict[str, Any]) -> dict[str, Any]:
 
 
 def named() -> dict[str, Any]:
-    """The colours by the names of the page's custom properties, which change between light, dark and print."""
+    """Return the colours by the names of the page's custom properties, which change between light, dark and print."""
     return {name: _variables(name, value) for name, value in LIGHT.items()}
 
 

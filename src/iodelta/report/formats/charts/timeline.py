@@ -49,7 +49,7 @@ TOTAL = "Total is reads and writes together; its band goes from the sum of their
 
 
 def chart(*, log: bool = False) -> alt.LayerChart:
-    """A line with its band for each log; dots where buckets are few."""
+    """Return a line with its band for each log; dots where buckets are few."""
     import altair as alt
 
     from iodelta.report.formats.charts import build
@@ -101,7 +101,7 @@ def chart(*, log: bool = False) -> alt.LayerChart:
 
 
 def figures(source: Source) -> Iterator[Figure]:
-    """One for each chart of logs."""
+    """Yield one for each chart of logs."""
     charts = len(source.timelines)
     for place, timeline in enumerate(source.timelines[:CHARTS], 1):
         is_cut = place == CHARTS < charts
@@ -110,7 +110,7 @@ def figures(source: Source) -> Iterator[Figure]:
 
 
 def figure(source: Source, timeline: Timeline, place: int, note: str = "") -> Figure:
-    """The chart of ``timeline``."""
+    """Return the chart of ``timeline``."""
     most = max(100, POINTS // len(timeline.tracks))
     drawn = [(track, track.points(most, timeline.axis)) for track in timeline.tracks]
     every = list(chain.from_iterable(points for _, points in drawn))
@@ -186,13 +186,15 @@ def _rows(
 
 
 def above(floor: float, value: float, low: float, high: float) -> tuple[float, ...]:
-    """A point of a logarithmic axis, which has no place for 0: its band ends at ``floor``, its line is interrupted."""
+    """Return a point of a logarithmic axis, which has no place for 0: its band ends at ``floor``, its line is
+    interrupted.
+    """
     ends = (value, max(low, floor), high)
     return tuple(end if end > 0 else math.nan for end in ends)
 
 
 def _steep(timeline: Timeline, every: Sequence[Point]) -> bool:
-    """Whether a linear axis would show one spike and a flat line."""
+    """Return whether a linear axis would show one spike and a flat line."""
     means = [point.mean for point in every if point.mean > 0]
     tops = means
     if is_latency(timeline):
@@ -203,7 +205,7 @@ def _steep(timeline: Timeline, every: Sequence[Point]) -> bool:
 
 
 def is_latency(timeline: Timeline) -> bool:
-    """Whether the logs are of a latency: total, completion or submission."""
+    """Return whether the logs are of a latency: total, completion or submission."""
     return timeline.of.endswith("lat")
 
 
@@ -219,7 +221,7 @@ def _across(timeline: Timeline, end: float) -> tuple[str, float]:
 
 
 def _seen(timeline: Timeline) -> str:
-    """What can be seen, line by line."""
+    """Return what can be seen, line by line."""
     parts = []
     for track in timeline.tracks:
         whole, idle = track.whole(), track.idle()

@@ -38,7 +38,7 @@ DROPPED = re.compile(
 
 
 def mended(made: str) -> str:
-    """The scripts without that warning, which every page would write to the console of its browser."""
+    """Return the scripts without that warning, which every page would write to the console of its browser."""
     changed, count = DROPPED.subn(r'\1"fit-x"!==\2.type&&\3', made)
     if count != 1:
         raise SystemExit("Vega-Lite warns of a dropped fit in another way than before")

@@ -108,7 +108,9 @@ def page(
     recommendation: str = "",
     facts: Sequence[tuple[str, str]] = (),
 ) -> Page:
-    """The page of ``story`` with the verdicts of ``source``; ``answers`` are the answer without the recommendation."""
+    """Return the page of ``story`` with the verdicts of ``source``; ``answers`` are the answer without the
+    recommendation.
+    """
     said = tuple(answers) or (story.answer,)
     return Page(
         title=story.question or story.answer,
@@ -130,7 +132,7 @@ def page(
 
 
 def matrix(source: Source) -> Matrix:
-    """Every comparison as a mark."""
+    """Return every comparison as a mark."""
     metrics = _columns(source.effects)
     by_arm: dict[tuple[str, str], dict[str, Mark]] = {}
     for effect in source.effects:
@@ -161,8 +163,8 @@ def matrix(source: Source) -> Matrix:
 
 
 def _columns(effects: Sequence[Effect]) -> dict[str, str]:
-    """The column of each metric: its name; or its role, where cells differ in what they do and a role is one metric in
-    each (``rate`` is IOPS in one and bandwidth in another)."""
+    """Return the column of each metric: its name; or its role, where cells differ in what they do and a role is one
+    metric in each (``rate`` is IOPS in one and bandwidth in another)."""
     names = {effect.metric.name: effect.name for effect in effects}
     roles = {name: _role(name) for name in names}
     places = {
@@ -236,8 +238,8 @@ def _chapters(charts: Charts, source: Source | None) -> Iterator[Chapter]:
 
 
 def open_ones(figures: Sequence[Figure], source: Source | None) -> set[str]:
-    """The names of the charts that are open at first: all of a few; of many one of each kind in turn, beginning with
-    the cells that changed most clearly."""
+    """Return the names of the charts that are open at first: all of a few; of many one of each kind in turn, beginning
+    with the cells that changed most clearly."""
     if len(figures) <= MANY and sum(map(_lines, figures)) <= 2 * LINES:
         return {figure.name for figure in figures}
     clearness = source.clearness() if source is not None else {}
@@ -264,7 +266,7 @@ def _lines(figure: Figure) -> int:
 
 
 def _clearest(figure: Figure, clearness: Mapping[str, float]) -> float:
-    """The clearest change of the cells in a chart."""
+    """Return the clearest change of the cells in a chart."""
     return max(
         (clearness.get(str(row.get("cell")), 0.0) for row in figure.rows), default=0.0
     )

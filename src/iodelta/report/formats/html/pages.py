@@ -34,7 +34,7 @@ STATES = {
 
 
 def of_account(account: Account, source: Source, charts: Charts) -> Page:
-    """An experiment."""
+    """Return an experiment."""
     advice = recommendation(account)
     return page(
         experiment.of_account(account),
@@ -74,7 +74,7 @@ def of_comparison(result: Comparison, source: Source, charts: Charts) -> Page:
 
 
 def of_shown(results: Shown, charts: Charts) -> Page:
-    """What results of others hold, nothing compared."""
+    """Return what results of others hold, nothing compared."""
     made = page(shown.of_shown(results), None, charts)
     names = ", ".join(inert(PurePath(path).name or path) for path in results.paths)
     rows = results.rows
@@ -90,7 +90,7 @@ def of_shown(results: Shown, charts: Charts) -> Page:
 
 
 def _several(name: str, values: Iterable[str | None]) -> Iterator[tuple[str, str]]:
-    """A fact with its first values, each once; nothing where none is known."""
+    """Yield a fact with its first values, each once; nothing where none is known."""
     known = list(dict.fromkeys(map(inert, filter(None, values))))
     if known:
         yield name, listed(known, FEW)
@@ -110,7 +110,7 @@ def joined(tables: Sequence[Table]) -> tuple[Table, ...]:
 
 
 def _shared(answers: Sequence[str], baseline: str) -> tuple[str, ...]:
-    """The answers, one sentence for all variants with the same answer."""
+    """Return the answers, one sentence for all variants with the same answer."""
     groups: dict[str, list[str]] = {}
     middle = f" against {inert(baseline)}: "
     for answer in answers:
@@ -126,7 +126,7 @@ def _shared(answers: Sequence[str], baseline: str) -> tuple[str, ...]:
 
 
 def _sentences(text: str) -> tuple[str, ...]:
-    """One line per variant."""
+    """Return one line per variant."""
     # The dots of an interval end no sentence.
     parts = re.split(r"(?<!\.)\. ", text)
     return tuple(part if part.endswith(".") else f"{part}." for part in parts if part)

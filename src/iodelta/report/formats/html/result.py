@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def html_of(result: Result, charts: Charts, detail: Detail = PLAIN) -> bytes:
-    """The page of any result. The same contents give the same bytes."""
+    """Return the page of any result. The same contents give the same bytes."""
     return report(page_of(result, charts, detail))
 
 
 def page_of(result: Result, charts: Charts, detail: Detail = PLAIN) -> Page:
-    """The page of any result, before it is laid out."""
+    """Return the page of any result, before it is laid out."""
     if isinstance(result, Account):
         return pages.of_account(result, sources.of_account(result, (), {}), charts)
     if isinstance(result, Comparison):
@@ -46,13 +46,13 @@ def charts_of(
     baseline: str | None = None,
     scale: Scale = "auto",
 ) -> Charts:
-    """The charts of a comparison, drawn from the runs it was made of."""
+    """Return the charts of a comparison, drawn from the runs it was made of."""
     source = sources.of_comparison(comparison, layouts, paths, baseline)
     return tuple(figures(msgspec.structs.replace(source, scale=scale)))
 
 
 def charts_of_runs(layout: Layout, scale: Scale = "auto") -> Charts:
-    """The charts of results of which nothing is compared."""
+    """Return the charts of results of which nothing is compared."""
     return tuple(
         figures(msgspec.structs.replace(sources.of_layout(layout), scale=scale))
     )

@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 
 
 def report(page: Page) -> bytes:
-    """The page as one HTML file in UTF-8. The same page gives the same bytes."""
+    """Return the page as one HTML file in UTF-8. The same page gives the same bytes."""
     sheet = style()
     scripts = tuple(map(asset, scripts_of(page)))
     hashes = {
@@ -41,7 +41,7 @@ def report(page: Page) -> bytes:
 
 
 def scripts_of(page: Page) -> tuple[str, ...]:
-    """Names of the scripts that a page needs."""
+    """Return names of the scripts that a page needs."""
     charts = ("vega.js", "report.js") if _is_drawn(page) else ()
     if not any(section.commands for section in page.sections):
         return charts
@@ -49,7 +49,9 @@ def scripts_of(page: Page) -> tuple[str, ...]:
 
 
 def parts(page: Page) -> dict[str, Any]:
-    """What ``contents.html``, ``body.html`` and ``data.html`` need, in a report of its own or inside another page."""
+    """Return what ``contents.html``, ``body.html`` and ``data.html`` need, in a report of its own or inside another
+    page.
+    """
     return {
         "page": page,
         "version": __version__,
@@ -90,7 +92,7 @@ LETTER = 6.2
 
 
 def _tint(box: Box) -> str:
-    """The class of a box's colour."""
+    """Return the class of a box's colour."""
     strength = sum(abs(box.change) >= least for least in TINTS)
     if not strength:
         return "same"
@@ -112,12 +114,12 @@ def _template() -> Any:
 
 @lru_cache(maxsize=4)
 def asset(name: str) -> str:
-    """A script or style sheet of reports."""
+    """Return a script or style sheet of reports."""
     return (HERE / name).read_text(encoding="utf-8")
 
 
 def style() -> str:
-    """The style sheet, with the colours of the charts as custom properties for light and dark."""
+    """Return the style sheet, with the colours of the charts as custom properties for light and dark."""
     light, dark = _properties(LIGHT), _properties(DARK)
     root = f":root{{color-scheme:light dark;{light}}}"
     night = f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}"
@@ -139,7 +141,9 @@ def _colors(colors: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _named(rows: Iterable[Sequence[str]], heads: Sequence[str]) -> set[int]:
-    """The columns that hold names, not numbers: those of variants, and those whose every text begins with a letter."""
+    """Return the columns that hold names, not numbers: those of variants, and those whose every text begins with a
+    letter.
+    """
     columns = enumerate(zip(*rows, strict=False))
     worded = {place for place, texts in columns if all(map(_WORDED.match, texts))}
     # Next to values of a baseline stand those of a variant.
@@ -153,18 +157,18 @@ _WORDED = re.compile(r"(?!x\d)[^\W\d_]|$")
 
 
 def _tied(text: str) -> str:
-    """A number and its unit stay on one line."""
+    """Return a number and its unit stay on one line."""
     return re.sub(r"(?<=\d) (?=%|[num]?s\b|[KMGT]?i?B\b|IOPS)", "\u00a0", text)
 
 
 def _hash(text: str) -> str:
-    """What a content security policy calls this script or style."""
+    """Return what a content security policy calls this script or style."""
     digest = hashlib.sha256(text.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 def _families(page: Page) -> Iterator[tuple[str, Any]]:
-    """The specification of every family that is drawn, once for all its charts: name and unfilled specification."""
+    """Yield the specification of every family that is drawn, once for all its charts: name and unfilled specification."""
     drawn = chain.from_iterable(
         (*chapter.figures, *chapter.more) for chapter in page.chapters
     )
@@ -173,7 +177,7 @@ def _families(page: Page) -> Iterator[tuple[str, Any]]:
 
 
 def _spec(figure: Figure) -> Any:
-    """What the page's script puts into the specification of the figure's family."""
+    """Return what the page's script puts into the specification of the figure's family."""
     data = {name: _columns(rows) for name, rows in data_of(figure).items()}
     return safe_json({"family": figure.spec, "texts": texts_of(figure), "data": data})
 
