@@ -152,3 +152,16 @@ def test_the_choice_of_the_pid_is_left_at_the_depth_that_is_derived(rotational: 
     depth = round(explained("hysteresis", PAIR, 1, "margin").numbers[kind])
     assert shares(simulated("hysteresis", PAIR, depth - 1, rotational=rotational)) == (1, 0)
     assert shares(simulated("hysteresis", PAIR, depth, rotational=rotational))[1] > 0
+
+
+@pytest.mark.parametrize(
+    "rates", [PAIR, THREE, (9807.0, 84.0), (78_000.0, 200.0, 200.0), (2000.0, 1000.0, 500.0, 250.0)]
+)
+@pytest.mark.parametrize("iodepth", [2, 3, 8])
+def test_the_range_of_sed_at_depth_holds_what_the_simulator_does(rates: tuple[float, ...], iodepth: int) -> None:
+    numbers = explained("sed", rates, iodepth, "wait counted twice").numbers
+    assert (
+        0.98 * numbers["least at this depth"]
+        < simulated("sed", rates, iodepth).iops
+        < 1.02 * numbers["most at this depth"]
+    )

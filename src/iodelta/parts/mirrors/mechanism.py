@@ -95,6 +95,24 @@ def serial_rate(parts: Sequence[float], array: Array) -> float:
     return 1 / sum(part / rate for part, rate in zip(parts, array.rates, strict=True))
 
 
+def closed_rate(parts: Sequence[float], array: Array) -> float:
+    """Return the reads per second of ``array.flying`` requests that go to the members by lot, with these shares.
+
+    Mean value analysis (Reiser and Lavenberg, JACM 1980): it assumes service times that vary, so members that are as even
+    as a clock do a little more.
+    """
+    demands = [part / rate for part, rate in zip(parts, array.rates, strict=True)]
+    queues = [0.0] * len(demands)
+    rate = 0.0
+    for flying in range(1, array.flying + 1):
+        waits = [
+            demand * (1 + queue) for demand, queue in zip(demands, queues, strict=True)
+        ]
+        rate = flying / sum(waits)
+        queues = [rate * wait for wait in waits]
+    return rate
+
+
 def split_in_flight(array: Array, weights: Sequence[float]) -> dict[str, float]:
     """I/Os in flight on each member if they are split by these weights."""
     each = array.flying / sum(weights)

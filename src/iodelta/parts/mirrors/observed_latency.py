@@ -13,6 +13,7 @@ from iodelta.parts.mirrors.mechanism import (
     READS,
     Array,
     Explanation,
+    closed_rate,
     duration,
     number,
     percentages,
@@ -244,6 +245,7 @@ def expected_delay(given: str, array: Array) -> Explanation:
     """Return the shortest expected delay."""
     if array.flying == 1:
         return _quickest_but(explored(given), array)
+    part = explored(given)
     text = (
         "a latency holds the wait in the queue already, and is multiplied by the queue once more: members have in "
         "flight as the square roots of their rates, the quick ones too few"
@@ -254,7 +256,10 @@ def expected_delay(given: str, array: Array) -> Explanation:
         numbers = {"most at this depth": array.most} | queues
         if min(queues.values()) < 1:
             text += f", as far as {array.flying} in flight go round"
-        text += f": {ratio(queues.values())} with these; at most {array.most:,.0f}/s"
+        # The fewest reads are done where the quickest member alone gets all that is not explored.
+        least = closed_rate(_explored_parts(part, array), array)
+        numbers["least at this depth"] = least
+        text += f": {ratio(queues.values())} with these; {least:,.0f} to {array.most:,.0f}/s"
     confirm = f"{IN_FLIGHT}, squared: in the ratio of what they read"
     return Explanation("wait counted twice", text, confirm, numbers)
 
@@ -263,18 +268,22 @@ def _quickest_but(part: float, array: Array) -> Explanation:
     text = f"the lowest recent latency is read, but {100 * part:.3g} % of the reads go anywhere"
     numbers = {}
     if array.rates:
-        quickest = array.rates.index(max(array.rates))
-        parts = [
-            part / array.copies + (1 - part) * (rank == quickest)
-            for rank in range(array.copies)
-        ]
         numbers = {
-            "serial rate": serial_rate(parts, array),
+            "serial rate": serial_rate(_explored_parts(part, array), array),
             "quickest": max(array.rates),
         }
         text += f": {numbers['serial rate']:,.0f}/s, where {together(array)}"
-    confirm = f"{READS}: one has nearly all, the others exactly that part"
+    confirm = f"{READS}: one has nearly all, the others about that part"
     return Explanation("quickest but for exploration", text, confirm, numbers)
+
+
+def _explored_parts(part: float, array: Array) -> list[float]:
+    """Return the part of each member when the quickest gets all that does not go to any member by lot."""
+    quickest = array.rates.index(max(array.rates))
+    return [
+        part / array.copies + (1 - part) * (rank == quickest)
+        for rank in range(array.copies)
+    ]
 
 
 def exploration(given: str, array: Array) -> Explanation:
@@ -283,13 +292,14 @@ def exploration(given: str, array: Array) -> Explanation:
         text = "nothing is explored: a member that once was slow may not be read again, as long as the others are quick"
         return Explanation("exploration", text, f"{READS}: one of them is idle")
     between = array.copies / part
-    text = f"each member is read at least once in {between:.0f} reads, whatever is known of it"
+    text = (
+        f"a lot sends at least one read in {between:.0f} to each member, on average: one gap in twenty is longer "
+        f"than {3 * between:.0f} reads"
+    )
     numbers = {"reads between": between}
     if array.iops:
         numbers["seconds"] = between / array.iops
-        text += (
-            f": every {duration(between / array.iops)} at {array.iops:,.0f} a second"
-        )
+        text += f". That is every {duration(between / array.iops)} at {array.iops:,.0f} a second"
     if array.rates:
         numbers["bound"] = between * min(array.rates)
         if numbers["bound"] < array.most:
