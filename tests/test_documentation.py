@@ -248,19 +248,6 @@ def test_the_list_of_decisions_names_every_record_under_its_topic() -> None:
     assert sorted(listed) == sorted(records)
 
 
-def _cells(row: str) -> int:
-    """How many cells a row of a table has; a bar inside code or after a backslash does not end one."""
-    return len(re.split(r"(?<!\\)\|", re.sub(r"`[^`]*`", "", row.strip()))) - 2
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_row_of_a_table_is_one_line_with_as_many_cells_as_the_others(page: Path) -> None:
-    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
-    for table in re.findall(r"^(?:.*\n)\|[ :|-]+\|\n(?:.+\n)+", text, re.MULTILINE):
-        rows = table.splitlines()
-        assert [row for row in rows if _cells(row) != _cells(rows[0]) or not row.startswith("|")] == []
-
-
 def test_systemd_takes_the_units_of_the_pages(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("needs systemd-analyze")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tiers import scaled
 
 from iodelta.errors import RequestError
-from iodelta.jobfile import GUARDED, Section, canonical, owned, parse_job_file, read_job_file, runs_command
+from iodelta.jobfile import GUARDED, canonical, owned, parse_job_file, read_job_file, runs_command
 
 needs_fio = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 
@@ -228,9 +228,3 @@ def test_sections_and_values_are_those_that_fio_itself_reads(text: str, tmp_path
 def _last_values(words: str) -> dict[str, str]:
     found = re.findall(r"--([a-z_]+)(?:=\s*(\S+))?", words)
     return {canonical(name): value for name, value in found}
-
-
-def test_a_section_says_where_each_of_its_options_stands() -> None:
-    (only,) = parse_job_file("[global]\nbs=4k\n[a]\nrw=read\n", file="x.fio")
-    assert isinstance(only, Section)
-    assert dict(zip((n for n, _ in only.options), only.places, strict=True)) == {"bs": "x.fio:2", "rw": "x.fio:4"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -319,19 +318,6 @@ def test_at_the_stated_error_rate_the_claims_hold_as_often_as_is_said(wrong: flo
     assert sum(right) / len(right) >= 0.90
 
 
-def test_a_contradiction_lowers_the_confidence_and_it_asks_again() -> None:
-    line = Line(tuple(map(str, range(9))), (1.0,) * 8)
-    search = Judging(line, Rules(), 0.05)
-    for item, word in (("4", "bad"), ("3", "good"), ("4", "bad"), ("3", "good")):
-        search.store.add(item, Answer(None, word=word))  # type: ignore[arg-type]
-    sure = search.state(line).best[2]
-    search.store.add("4", Answer(None, word="good"))
-    doubted = search.state(line).best[2]
-    assert doubted < sure
-    assert doubted < Rules().stop
-    assert next(search.run()).item in ("3", "4", "5")
-
-
 def test_skips_alone_accuse_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out"
     bisect("--item", "5", "--item", "10", "--item", "20", "--by-hand", "--folder", out)
@@ -360,13 +346,3 @@ def test_of_a_merge_the_commit_that_it_brought_in_is_named(repo: Toy, tmp_path: 
     [culprit] = bisect(out, "--show", "--format", "json").json["culprits"]
     assert culprit["item"] == side[2]
     assert "merge of side" in culprit["via"][0]
-
-
-def test_the_log_of_words_is_json_without_numbers(repo: Toy, history: list[str], tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    begin(repo, out)
-    bisect(out, "bad")
-    [answer] = [line["answer"] for line in log(out) if line["type"] == "answered"]
-    assert answer["value"] is None
-    assert answer["word"] == "bad"
-    assert json.loads((out / "question.json").read_text())["by_hand"] == "words"

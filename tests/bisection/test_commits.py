@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 from workshop import Workshop, unmount
 
-from iodelta.cli.report import command as report_command
 from iodelta.errors import MeasureError, RequestError
 
-from .toy import READ, Toy, asked, bisect, log, run
+from .toy import READ, Toy, asked, bisect, log
 
 FAST, SLOW, SLOWER = 1000, 970, 940
 
@@ -386,11 +385,3 @@ def test_the_mail_is_plain_text_for_the_author_and_carries_no_escapes(repo: Toy,
     for text in (mail, done.out, done.err):
         assert "\x1b[31m" not in text
         assert "\u202e" not in text
-
-
-def test_report_tells_of_the_folder_of_a_search_too(repo: Toy, tmp_path: Path) -> None:
-    made = repo.commits(*[FAST] * 4, *[SLOW] * 4)
-    folder = tmp_path / "out"
-    done = bisect("--repo", repo.path, "--good", made[0], "--bad", made[-1], "--folder", folder, *READ)
-    assert run(report_command, folder).out == done.out
-    assert run(report_command, folder, "--format", "mail").out == bisect(folder, "--show", "--format", "mail").out

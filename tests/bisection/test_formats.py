@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -118,11 +117,3 @@ def test_the_csv_of_a_search_has_a_row_for_every_item_and_marks_the_culprit(repo
     for row, level in zip(rows, measured, strict=True):
         assert float(row["median"]) == level["value"]
         assert float(row["margin"]) == pytest.approx(0.01), "as a share, as the changes beside it"
-
-
-def test_a_report_of_a_search_is_written_to_a_file_by_its_ending(repo: Toy, tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    guilty = searched(repo, folder)
-    page = tmp_path / "report.html"
-    assert run(report_command, folder, "-o", page).code == 0
-    assert re.search(f"<h2 [^>]*>1. {guilty}", page.read_text())

@@ -76,24 +76,6 @@ def test_a_combination_that_does_not_apply_or_run_is_left_out_and_what_that_cost
     assert "indistinguishable" not in found["answer"]
 
 
-def test_guilty_patches_of_which_one_does_not_apply_without_the_other_are_not_called_harmless(
-    repo: Toy, tmp_path: Path
-) -> None:
-    """The third changes a line that the second has made; by the numbers both together lose 8.6 %."""
-    bench = "case $(cat line) in 2) echo 917 ;; *) echo 1003 ;; esac\n"
-    base = repo.commit(0, "base", line="0\n", other="0\n", **{"bench.sh": bench})
-    first = repo.commit(0, "innocent", other="1\n")
-    second = repo.commit(0, "makes the line", line="1\n")
-    third = repo.commit(0, "changes the line", line="2\n")
-    options = [word for commit in (first, second, third) for word in ("--patch", commit)]
-    done = attribute(base, "--repo", repo.path, *options, *MEASURE, "--folder", tmp_path / "out")
-    assert done.code == 1
-    text = " ".join(done.out.split())
-    assert "Patch 3 costs 8.6 % on top of 2, without which it was not run" in text
-    assert "3 costs nothing that matters" not in text
-    assert "The combinations that could be run do not determine: patch 3 without 2." in text
-
-
 def test_an_attribution_goes_on_from_its_log(repo: Toy, patched: list[str], tmp_path: Path) -> None:
     base, *commits = patched
     options = [word for commit in commits for word in ("--patch", commit)]

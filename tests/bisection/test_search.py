@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks.bisect.simulate import History, found, history, play
-from iodelta.bisect.model import Answer, Ask, Line, Outcome, Rules
+from iodelta.bisect.model import Answer, Line, Outcome, Rules
 from iodelta.bisect.search import Search
 
 MARGIN = 0.5
@@ -207,33 +207,11 @@ def test_an_exactly_repeatable_measure_shows_two_culprits_of_three_and_one_perce
     assert sizes == pytest.approx({"c12": 0.03, "c31": 0.01})
 
 
-def test_an_exactly_repeatable_measure_is_probed_for_what_a_later_improvement_hides() -> None:
-    search = Search(commits(40), Rules(exact=0.0001))
-    outcome = answered(search, lambda place: 0.02 * (8 <= place < 33))
-    assert [culprit.item for culprit in outcome.culprits] == ["c8"]
-    assert any(gap.improves for gap in outcome.gaps)
-
-
-def test_a_broken_commit_is_never_called_bad_and_stays_in_the_range() -> None:
-    broken = frozenset(f"c{n}" for n in range(15, 20))
-    search = Search(commits(40), Rules(exact=0.0001))
-    outcome = answered(search, lambda place: 0.02 * (place >= 17), broken=broken)
-    [culprit] = outcome.culprits
-    assert (culprit.parent, culprit.item) == ("c14", "c20")
-    assert culprit.suspects == ("c15", "c16", "c17", "c18", "c19", "c20")
-    assert set(search.store.broken) == broken
-
-
 def test_all_commits_between_the_ends_broken_is_a_range_and_no_crash() -> None:
     search = Search(commits(8), Rules(exact=0.0001))
     outcome = answered(search, lambda place: 0.02 * (place >= 3), broken=frozenset(f"c{n}" for n in range(1, 7)))
     [culprit] = outcome.culprits
     assert culprit.suspects == tuple(f"c{n}" for n in range(1, 8))
-
-
-def test_two_adjacent_commits_need_no_search() -> None:
-    outcome = answered(Search(commits(2), Rules(exact=0.0001)), lambda place: 0.02 * place)
-    assert [culprit.item for culprit in outcome.culprits] == ["c1"]
 
 
 def test_dear_builds_are_spent_less_freely_than_runs() -> None:
@@ -247,22 +225,6 @@ def test_dear_builds_are_spent_less_freely_than_runs() -> None:
         return len({run.item for run in search.store.runs})
 
     assert noisy(100.0) < noisy(0.0)
-
-
-def test_a_merge_is_followed_to_the_commit_that_it_brought_in() -> None:
-    inside = commits(12, "m")
-    search = Search(commits(20), Rules(exact=0.0001), lambda item: [inside] if item == "c7" else [])
-    course = search.run()
-    ask: Ask = next(course)
-    try:
-        while True:
-            place = int(ask.item[1:])
-            value = 0.02 * (place >= 7) if ask.item[0] == "c" else 0.02 * (place >= 5)
-            ask = course.send(Answer(value))
-    except StopIteration as end:
-        outcome: Outcome = end.value
-    [culprit] = outcome.culprits
-    assert (culprit.parent, culprit.item, culprit.via) == ("m4", "m5", ("c7",))
 
 
 def test_a_merge_whose_branch_is_innocent_is_the_culprit_itself() -> None:
@@ -297,17 +259,6 @@ def test_commits_that_touch_the_paths_named_are_found_sooner_when_one_of_them_is
         return float(np.mean(counts))
 
     assert runs({30, 90, 150, 210, 270}) < runs(set())
-
-
-def test_the_same_answers_take_the_same_course() -> None:
-    """So a log of answers is all the state there is."""
-    rng = np.random.default_rng(9)
-    truth = history(rng, 200, (2.0,))
-    _, first = play(truth, Rules(margin=MARGIN, seed=4), np.random.default_rng(10))
-    _, second = play(truth, Rules(margin=MARGIN, seed=4), np.random.default_rng(10))
-    assert first.store.runs == second.store.runs
-    _, other = play(truth, Rules(margin=MARGIN, seed=5), np.random.default_rng(10))
-    assert other.store.runs != first.store.runs
 
 
 def test_an_effect_below_half_the_noise_is_refused_with_what_it_would_take() -> None:

@@ -33,21 +33,6 @@ def test_the_mean_has_the_quantiles_of_the_integral() -> None:
         assert mass(bound) / whole == pytest.approx(share, abs=0.001)
 
 
-def test_equal_hosts_give_the_mean_of_their_values() -> None:
-    found = agree([0.01, 0.02, 0.03], [0.005] * 3)
-    assert found.mean.value == pytest.approx(0.02, abs=1e-9)
-    assert found.next.value == pytest.approx(0.02, abs=1e-9)
-    assert found.next.low < found.mean.low < 0.02 < found.mean.high < found.next.high
-
-
-def test_values_scale_with_their_unit_and_shift_with_their_origin() -> None:
-    one, other = agree(VALUES, ERRORS), agree([5 * y + 1 for y in VALUES], [5 * s for s in ERRORS])
-    assert other.mean.low == pytest.approx(5 * one.mean.low + 1)
-    assert other.next.high == pytest.approx(5 * one.next.high + 1)
-    assert other.spread.high == pytest.approx(5 * one.spread.high)
-    assert other.share == pytest.approx(one.share)
-
-
 def test_one_host_that_differs_shows_as_spread_and_not_as_certainty() -> None:
     alike, apart = agree([0.02] * 6, [0.002] * 6), agree([0.02] * 5 + [-0.10], [0.002] * 6)
     assert alike.next.low > 0

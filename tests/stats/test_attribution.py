@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from iodelta.stats.attribution import Attribution, Subset, attribute, combinations, instead
+from iodelta.stats.attribution import Attribution, Subset, attribute, combinations
 
 ALONE, TOGETHER = 0.2, 0.25
 """The planted case: the first patch costs by itself, the second and third only together."""
@@ -75,12 +75,6 @@ def test_shares_are_the_mean_over_all_orders_of_applying_the_patches() -> None:
     assert [share.value for share in found.shares if share] == pytest.approx((added / 6).tolist())
 
 
-@pytest.mark.parametrize(("patches", "runs"), [(1, 2), (2, 4), (3, 8), (4, 10), (8, 18), (12, 26)])
-def test_the_design_begins_with_none_each_all_but_one_and_all(patches: int, runs: int) -> None:
-    found = combinations(patches)
-    assert len(found) == len(set(found)) == runs
-
-
 @pytest.mark.parametrize("patches", [3, 4, 8])
 def test_alone_and_on_top_of_the_others_are_what_the_words_say(patches: int) -> None:
     """Not averages over the other patches: the levels that the truth has with and without."""
@@ -111,37 +105,6 @@ def test_an_effect_that_no_smaller_group_explains_asks_for_the_patches_that_end_
     assert (named(found), found.open) == ({guilty}, None)
 
 
-def test_a_patch_that_does_not_apply_without_another_is_named_with_it() -> None:
-    """Patch 3 needs patch 2: what it does on top of that is known, what it does alone is not."""
-    runs = tuple(run for run in combinations(3) if 2 not in run or 1 in run)
-    found = measured(3, runs, truth=lambda run: 0.08 * (1 in run and 2 in run))
-    [guilty] = [term for term in found.terms if term.named]
-    assert (guilty.patches, guilty.fresh, guilty.over) == ((1, 2), (2,), (1,))
-    assert guilty.effect.value == pytest.approx(0.08)
-    assert found.shares == (None, None, None)
-    alone = found.alone[2]
-    assert alone is not None
-    assert (alone.patches, alone.over) == ((2,), (1,))
-    assert found.rest is not None
-    assert found.rest.value == pytest.approx(0)
-
-
-def test_patches_that_are_only_ever_on_together_are_not_distinguished() -> None:
-    runs = tuple(run for run in combinations(3) if (1 in run) == (2 in run))
-    found = measured(3, runs, truth=lambda run: 0.08 * (1 in run))
-    [guilty] = [term for term in found.terms if term.named]
-    assert (guilty.patches, guilty.fresh, guilty.over) == ((1, 2), (1, 2), ())
-
-
-def test_without_the_base_what_patches_do_on_top_of_each_other_is_known() -> None:
-    """Of a series that cannot be reverted whole, the runs that there are still show what each does last."""
-    found = measured(3, tuple(run for run in combinations(3) if len(run) >= 2))
-    assert not found.terms
-    assert found.whole is None
-    last = [step.effect.value for step in found.last if step]
-    assert last == pytest.approx([ALONE, TOGETHER, TOGETHER])
-
-
 @pytest.mark.parametrize("patches", [3, 5, 8])
 @pytest.mark.parametrize("lost", [0, 1, 2, 5])
 def test_every_figure_is_that_of_combinations_that_ran(patches: int, lost: int) -> None:
@@ -160,17 +123,6 @@ def test_every_figure_is_that_of_combinations_that_ran(patches: int, lost: int) 
         assert term.together.value == pytest.approx(truth(term.patches) - truth(found.least), abs=1e-8)
         if term.over is not None:
             assert term.effect.value == pytest.approx(truth(term.patches) - truth(term.over), abs=1e-8)
-
-
-@pytest.mark.parametrize("patches", [5, 8])
-def test_of_a_series_in_which_each_patch_needs_the_one_before_all_that_can_be_run_is_found(patches: int) -> None:
-    """By trying: the design is completed by what its failures look like, until nothing new comes of it."""
-    series = {tuple(range(n)) for n in range(patches + 1)}
-    runs = list(combinations(patches))
-    while more := instead(runs, [run for run in runs if run not in series], patches):
-        runs += more
-    assert series <= set(runs)
-    assert instead((*combinations(5), (0, 3)), [(0, 3)], 5) == (), "a failure without a pattern is replaced by nothing"
 
 
 @pytest.mark.parametrize("patches", [3, 6])

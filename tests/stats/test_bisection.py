@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from iodelta.stats.bisection import Evidence, capacity, even_odds, pooled, step_between
+from iodelta.stats.bisection import Evidence, capacity, step_between
 
 
 def brute_force(runs: list[tuple[int, float]], positions: int) -> np.ndarray:
@@ -57,16 +57,6 @@ def test_the_posterior_does_not_depend_on_level_or_unit() -> None:
     assert spread_out(told(moved)) == pytest.approx(spread_out(told(runs)), abs=1e-6)
 
 
-def test_items_measured_no_further_apart_share_their_probability_by_the_prior() -> None:
-    prior = even_odds(30, favoured=[3])
-    evidence = Evidence(prior)
-    for time, (place, value) in enumerate([(0, 0.0), (29, 1.0), (10, 0.1), (0, 0.1), (29, 1.1), (10, 0.0)]):
-        evidence.add(place, value, time)
-    share = spread_out(evidence)
-    assert share[2] == pytest.approx(3 * share[3])  # candidates 3 and 4 lie between the same two measured items
-    assert share[10:].sum() > 0.99
-
-
 def test_drift_hides_a_step_from_raw_values_but_not_from_neighbouring_runs() -> None:
     """A level that falls by 3 while the search runs from bad to good would look like no step at all."""
     rng = np.random.default_rng(4)
@@ -107,44 +97,6 @@ def test_the_interval_of_a_step_covers_it_as_often_as_it_says() -> None:
         assert step is not None
         hits += abs(step.size - 1.0) <= 2.07 * step.error
     assert 0.91 <= hits / 300 <= 0.99
-
-
-def test_a_run_is_worth_most_where_the_change_may_lie_and_nothing_where_it_cannot() -> None:
-    runs = [(0, 0.0), (29, 3.0)] * 6 + [(12, 0.1), (20, 3.1)] * 3
-    rng = np.random.default_rng(2)
-    evidence = told([(place, value + 0.3 * float(rng.standard_normal())) for place, value in runs])
-    gain = evidence.information(evidence.posterior(), np.arange(30), 18.0)
-    assert 14 <= int(np.argmax(gain)) <= 17
-    assert gain[5] < 0.05 * gain.max()
-    assert gain[25] < 0.05 * gain.max()
-    assert gain.max() <= 1.0
-
-
-def test_with_the_levels_unknown_an_end_is_worth_a_run() -> None:
-    """Median sampling alone gets stuck here; information counts that the level of good rests on one run."""
-    evidence = told([(0, 0.0), (29, 1.0), *[(15, 0.5)] * 8, (15, 0.6), (15, 0.4)])
-    gain = evidence.information(evidence.posterior(), np.array([0, 15, 29]), 12.0)
-    assert max(gain[0], gain[2]) > gain[1]
-
-
-def test_items_that_cannot_be_tested_are_reported_as_a_range() -> None:
-    rng = np.random.default_rng(3)
-    runs = [(p, 2.0 * (p >= 12) + 0.1 * float(rng.standard_normal())) for p in [0, 29, 0, 29, 10, 15, 10, 15, 10, 15]]
-    evidence = told(runs)
-    testable = np.ones(30, dtype=bool)
-    testable[11:15] = False
-    groups = pooled(evidence.posterior(), evidence.prior, testable)
-    assert sum(share for _, _, share in groups) == pytest.approx(1.0)
-    first, last, share = max(groups, key=lambda group: group[2])
-    assert (first, last) == (11, 15)
-    assert share > 0.99
-
-
-def test_two_equal_runs_do_not_prove_that_there_is_no_noise() -> None:
-    runs = [(0, 1.0), (29, 1.01), (0, 1.0), (29, 1.01), (10, 1.004)]
-    exact, doubtful = told(runs, floor=1e-5), told(runs, floor=0.01)
-    assert max(pooled(exact.posterior(), exact.prior, np.ones(30, dtype=bool)))[2] < 0.9
-    assert spread_out(doubtful).max() < 0.1
 
 
 @pytest.mark.parametrize(("ratio", "runs"), [(0.5, 228), (1.0, 62), (2.0, 20.5), (3.0, 13)])

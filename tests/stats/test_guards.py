@@ -28,11 +28,6 @@ def test_the_lag_1_guard_fires_as_often_as_it_should(n: int) -> None:
     assert np.mean(p < 0.01) <= 0.015
 
 
-def test_a_series_without_spread_has_no_correlation() -> None:
-    r, p = lag1_rows(np.full((2, 12), 0.3))
-    assert (r.tolist(), p.tolist()) == ([0.0, 0.0], [1.0, 1.0])
-
-
 def test_correlated_blocks_are_merged_until_they_no_longer_are() -> None:
     slow = np.repeat(RNG.standard_normal(20), 4) + 0.1 * RNG.standard_normal(80)
     merged = merge_until_clean(slow)
@@ -77,17 +72,6 @@ def test_a_second_place_that_is_slower_is_seen_and_taken_out() -> None:
     assert found.period_p is not None
     assert found.period_p < 1e-6
     assert found.theta == pytest.approx(0.02, abs=0.004)
-
-
-def test_debt_left_by_the_variant_is_seen() -> None:
-    """A run straight after one of the variant is 4 % slower, whoever it is."""
-    first = RNG.random(60) < 0.5
-    before = np.concatenate(([False], first[:-1]))
-    debt = np.where(first, 0.0 - before, (before * 1.0) - 1.0)
-    found = order_effect(0.04 * debt + 0.005 * RNG.standard_normal(60), first)
-    assert found.carry == pytest.approx(0.04, abs=0.006)
-    assert found.carry_p is not None
-    assert found.carry_p < 1e-6
 
 
 def test_an_order_that_never_changes_tells_nothing_about_period_or_carry_over() -> None:

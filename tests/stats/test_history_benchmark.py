@@ -43,10 +43,6 @@ def test_a_step_is_found_within_nights_and_its_range_holds_it(size: float, media
     assert {other.name for other in others} >= {"fixed threshold 3 %", "t test over 12 + 12"}
 
 
-def test_an_upper_bound_without_events_is_the_rule_of_three() -> None:
-    assert bench.upper(0, 1000) == pytest.approx(3.0, abs=0.01)
-
-
 def test_rivals_find_a_large_step_where_it_is() -> None:
     y = 0.001 * np.random.default_rng(1).standard_normal(60)
     y[30:] += 0.05

@@ -62,14 +62,6 @@ def test_a_knee_that_moved_by_a_fifth_is_told_from_one_that_stayed() -> None:
     assert not slower.moved, "a lower plateau with the same knee is no moved knee"
 
 
-def test_a_scale_of_iops_does_not_move_the_knee() -> None:
-    sweep = measured(queue(20), 8, 6)
-    one, other = find_knee(DEPTHS, sweep, seed=1), find_knee(DEPTHS, 10 * sweep, seed=1)
-    assert isinstance(one, Knee)
-    assert isinstance(other, Knee)
-    assert (other.depth, other.low, other.high) == pytest.approx((one.depth, one.low, one.high))
-
-
 @pytest.mark.parametrize(
     ("depths", "iops", "rule"),
     [

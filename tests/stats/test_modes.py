@@ -59,13 +59,6 @@ def test_the_modes_say_where_they_are_and_how_time_is_shared() -> None:
     assert 11.0 < found.cuts[0] < 12.0
 
 
-def test_moving_and_stretching_the_values_moves_and_stretches_the_modes() -> None:
-    seconds = runs(sticky(6), 2)
-    one, other = find_modes(seconds), find_modes([3.0 + 2.0 * run for run in seconds])
-    assert [mode.share for mode in other.modes] == pytest.approx([mode.share for mode in one.modes])
-    assert [mode.centre for mode in other.modes] == pytest.approx([3 + 2 * mode.centre for mode in one.modes])
-
-
 def test_a_short_constant_or_missing_log_has_no_second_mode() -> None:
     assert find_modes([]) == Modes((), ())
     assert find_modes([np.array([math.nan, -math.inf])]) == Modes((), ())

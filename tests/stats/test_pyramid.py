@@ -98,17 +98,6 @@ def test_spans_added_in_parts_are_all_there(monkeypatch: pytest.MonkeyPatch) -> 
     assert whole.level().weight.sum() == ends.sum()
 
 
-def test_the_mean_of_all_is_kept_at_every_level() -> None:
-    rng = np.random.default_rng(7)
-    times, values = np.sort(rng.integers(0, 3_000_000, 50_000)), rng.lognormal(10, 2, 50_000)
-    pyramid = Pyramid()
-    pyramid.add_points(times, values, np.zeros(len(times), dtype=np.int64))
-    for most in (1, 10, 100, 1000):
-        level = pyramid.level(most)
-        assert level.area.sum() / level.weight.sum() == pytest.approx(values.mean())
-        assert (level.low.min(), level.high.max()) == (values.min(), values.max())
-
-
 def test_memory_does_not_grow_with_the_rows() -> None:
     """A hundred times the rows, and the buckets as wide as a day needs: the peak stays that of one part."""
     values = np.ones(20_000)
@@ -125,13 +114,6 @@ def test_memory_does_not_grow_with_the_rows() -> None:
         return found
 
     assert peak(100) < 1.2 * peak(1)
-
-
-def test_a_width_that_is_no_multiple_is_refused() -> None:
-    pyramid = Pyramid()
-    pyramid.add_points(np.array([10_000]), np.array([1.0]), np.array([0]))
-    with pytest.raises(ValueError, match="not a multiple"):
-        pyramid.level().coarser(7)
 
 
 def test_a_time_beyond_all_levels_is_refused() -> None:

@@ -13,10 +13,9 @@ from scipy.special import ndtri
 
 from iodelta.stats.replay import critical, joint, patterns, share_of
 from iodelta.stats.sequential import median_unbiased, nominal_tails, schedule
-from iodelta.stats.size import Doubt, Hurdles, projection
 from iodelta.stats.speeds import within_speed
 from iodelta.stats.spread import fisher_exact
-from iodelta.stats.stalls import excluded, likelier_by_arm, stalled_trials, trials_needed
+from iodelta.stats.stalls import excluded, stalled_trials, trials_needed
 from iodelta.stats.total import Arms, Replay, bounds, log_total
 from iodelta.verdict import LOOKS
 
@@ -184,62 +183,3 @@ def test_no_bound_is_given_at_a_level_that_the_patterns_cannot_reach() -> None:
     assert bounds(arms, signs, 0.01, exact=True) == (-math.inf, math.inf)
     low, high = bounds(arms, signs, 0.02, exact=True)
     assert -1.0 < low < float(log_total(arms)[0][0]) < high < 1.0
-
-
-def spread_out(value: float, sd: float, n: int = 9) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """Log-ratios with just this mean and standard deviation."""
-    steps = np.linspace(-1, 1, n)
-    return np.asarray(value + sd * steps / steps.std(ddof=1))
-
-
-def test_a_projection_counts_the_futures_that_no_look_decides() -> None:
-    """An effect of nothing known to 1.5 margins: most futures end undecided, so the range is open or says so."""
-    hurdles = Hurdles((0.002, 0.004), (0.002, 0.004), 0.02, 29)
-    noisy = projection(0.0, spread_out(0.0, 0.09), [40, 80], hurdles, seed=1)
-    assert noisy is not None
-    assert noisy.median == noisy.high == math.inf
-    assert 0.5 < noisy.open <= 1.0
-    narrow = Hurdles((0.002, 0.004), (0.002, 0.004), 0.01, 29)
-    clear = projection(0.05, spread_out(0.05, 0.03), [12, 16], narrow, seed=1)
-    assert clear is not None
-    assert clear.high < math.inf
-    assert 0.5 < clear.share <= 1.0
-
-
-def test_a_few_blocks_cannot_pass_a_rank_test_that_a_t_test_would_pass() -> None:
-    """Eleven signs reach no smaller level than 1 / 2048, however large the change."""
-    hurdles = Hurdles((0.0004, 0.01), (0.0004, 0.01), 0.02, 29)
-    found = projection(0.5, spread_out(0.5, 0.01), [11, 20], hurdles, seed=1)
-    assert found is not None
-    assert (found.low, found.high) == (20, 20)
-
-
-def test_an_improvement_waits_until_it_is_shown_without_a_carry_over() -> None:
-    """A doubt that is known as badly as the change leaves more improvements open than regressions."""
-    hurdles = Hurdles((0.003,) * 6, (0.003,) * 6, 0.01, 29)
-    looks, doubt = [12, 16, 20, 32, 50, 80], Doubt(0.0, 0.01, 2.4, 2.0)
-    worse = projection(0.03, spread_out(0.03, 0.03), looks, hurdles, seed=1, doubt=doubt)
-    better = projection(-0.03, spread_out(-0.03, 0.03), looks, hurdles, seed=1, doubt=doubt)
-    assert worse is not None
-    assert better is not None
-    assert worse.open < better.open / 1.5
-
-
-@pytest.mark.parametrize(("counts", "by_arm"), [((0, 0, 6, 3), True), ((3, 0, 6, 0), False)])
-def test_whether_stalls_go_with_the_arm_or_with_the_trial_before(
-    counts: tuple[int, int, int, int], by_arm: bool
-) -> None:
-    """Of 20 and 60 trials of the baseline and 60 and 20 of the variant, after the baseline and after the variant, so
-    many stalled. scipy's binomial probabilities say how likely that is under either explanation."""
-    sizes = (20, 60, 60, 20)
-    stalled = np.concatenate([np.arange(size) < count for size, count in zip(sizes, counts, strict=True)])
-    variant, after = np.repeat([False, False, True, True], sizes), np.repeat([False, True, False, True], sizes)
-
-    def log_likelihood(rates: tuple[float, ...]) -> float:
-        return float(stats.binom.logpmf(counts, sizes, rates).sum())
-
-    arms = [sum(counts[:2]) / 80] * 2 + [sum(counts[2:]) / 80] * 2
-    before = [(counts[0] + counts[2]) / 80, (counts[1] + counts[3]) / 80] * 2
-    expected = log_likelihood(tuple(arms)) - log_likelihood(tuple(before))
-    assert likelier_by_arm(stalled, variant, after) == pytest.approx(expected)
-    assert (expected > 0) == by_arm

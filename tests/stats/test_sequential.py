@@ -11,7 +11,6 @@ from scipy.special import ndtr, ndtri
 from iodelta.stats.sequential import (
     Schedule,
     nominal_tails,
-    pocock_share,
     schedule,
     sequential_p,
 )
@@ -36,12 +35,6 @@ def z_bounds(plan: Schedule, alpha: float) -> list[float]:
 def test_bounds_are_the_published_ones(alpha: float, looks: tuple[int, ...], published: list[float]) -> None:
     """Pocock-type Lan-DeMets bounds as tabulated by Reboussin, DeMets, Kim and Lan (2000) and by gsDesign."""
     assert z_bounds(schedule(looks), alpha) == pytest.approx(published, abs=1e-3)
-
-
-def test_one_look_spends_everything_at_once() -> None:
-    assert nominal_tails(schedule((20,)), 0.025) == pytest.approx([0.025])
-    assert pocock_share(0.0) == 0.0
-    assert pocock_share(1.0) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -88,12 +81,6 @@ def test_an_early_end_spends_what_the_planned_looks_had_left() -> None:
     assert resumed.shares[-1] == pytest.approx(1.0)
 
 
-def test_levels_grow_with_alpha_so_that_p_values_are_defined() -> None:
-    plan = schedule(LOOKS, reserve=0.2)
-    levels = np.array([nominal_tails(plan, alpha) for alpha in (1e-6, 1e-4, 0.01, 0.025, 0.2)])
-    assert np.all(np.diff(levels, axis=0) > 0)
-
-
 @pytest.mark.parametrize("alpha", [0.0005, 0.02, 0.1])
 def test_a_sequence_that_just_reaches_its_bound_has_that_alpha_for_p(alpha: float) -> None:
     plan = schedule(LOOKS, reserve=0.2)
@@ -115,8 +102,3 @@ def test_sequential_p_values_are_valid_whenever_one_stops() -> None:
     for a in (0.01, 0.05, 0.2):
         assert np.mean(p <= a) <= 0.8 * a + 4 * math.sqrt(a / len(p))
         assert np.mean(p <= a) >= 0.8 * a - 4 * math.sqrt(a / len(p))
-
-
-def test_looks_that_do_not_rise_are_refused() -> None:
-    with pytest.raises(ValueError, match="rising"):
-        nominal_tails(Schedule((10, 10), (0.5, 1.0)), 0.025)

@@ -49,20 +49,6 @@ def test_the_line_is_the_one_that_scipy_draws(values: list[float]) -> None:
     assert found.range == pytest.approx((max(values) - min(values)) / average, abs=1e-9)
 
 
-@given(five, st.floats(1e-3, 1e3))
-def test_the_unit_of_the_rate_does_not_matter(values: list[float], unit: float) -> None:
-    one, other = window_at(values, 0), window_at([value * unit for value in values], 0)
-    assert one.range == pytest.approx(other.range)
-    assert one.slope == pytest.approx(other.slope, abs=1e-9)
-
-
-@given(five)
-def test_a_window_read_backwards_has_the_opposite_slope(values: list[float]) -> None:
-    one, other = window_at(values, 0), window_at(values[::-1], 0)
-    assert one.slope == pytest.approx(-other.slope, abs=1e-9)
-    assert one.range == pytest.approx(other.range)
-
-
 @given(st.lists(rates, min_size=0, max_size=12))
 def test_there_is_a_last_window_as_soon_as_there_are_five_rounds(values: list[float]) -> None:
     assert (last_window(values) is None) == (len(values) < WINDOW)
@@ -77,11 +63,6 @@ def first_steady(values: Sequence[float]) -> Window | None:
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_a_round_without_a_number_is_not_steady(bad: float) -> None:
     assert not window_at([100.0, 100.0, bad, 100.0, 100.0], 0).steady
-
-
-def test_a_window_has_five_rounds() -> None:
-    with pytest.raises(ValueError, match="a window is 5 rounds"):
-        window_at([1.0] * 6, 2)
 
 
 def disk(fresh: float, used: float, after: int, settle: float, noise: float) -> Iterator[float]:

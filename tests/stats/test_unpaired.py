@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from iodelta.stats.unpaired import _rank_sum_cdf, shift
-
-
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 3), (4, 4), (3, 6)])
-def test_the_rank_sum_distribution_is_that_of_all_arrangements(n: int, m: int) -> None:
-    counts = np.zeros(n * m + 1)
-    for chosen in itertools.combinations(range(n + m), n):
-        counts[sum(chosen) - n * (n - 1) // 2] += 1
-    assert _rank_sum_cdf(n, m) == pytest.approx(np.cumsum(counts) / counts.sum())
+from iodelta.stats.unpaired import shift
 
 
 def test_the_interval_holds_exactly_the_shifts_that_the_rank_sum_test_accepts() -> None:
@@ -34,12 +25,6 @@ def test_few_runs_have_no_interval() -> None:
     for n, m in ((1, 1), (3, 3), (1, 30)):
         assert math.isinf(shift(np.arange(n), np.arange(m)).low)
     assert math.isfinite(shift(np.arange(4), np.arange(4)).low)
-
-
-def test_swapping_the_groups_turns_the_sign() -> None:
-    a, b = [1.0, 2.0, 4.0, 8.0, 9.0], [3.0, 5.0, 6.0, 7.0]
-    one, other = shift(a, b), shift(b, a)
-    assert (one.value, one.low, one.high) == pytest.approx((-other.value, -other.high, -other.low))
 
 
 def test_nothing_to_compare_is_an_error() -> None:

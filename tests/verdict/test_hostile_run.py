@@ -5,15 +5,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from benchmarks.verdicts import hostile, records
 from benchmarks.verdicts.hostile_table import markdown
-from benchmarks.verdicts.lines import Line, limits, lines_of
+from benchmarks.verdicts.lines import Line, limits
 from benchmarks.verdicts.measures import Tally
 from benchmarks.verdicts.records import Results
-from benchmarks.verdicts.scenarios import Bound, Scenario, scenarios
+from benchmarks.verdicts.scenarios import Bound, scenarios
 
 QUICK = "No change, short plans: 6 blocks: normal, CV 2 %"
 SCENARIO = next(one for one in scenarios() if one.key == QUICK)
@@ -104,21 +103,3 @@ def test_a_bound_holds_where_the_limit_lies_inside(hits: int, count: int, most: 
     at_least = Line("covered", 1 - hits / count, *limits(count - hits, count), count, Bound("covered", least=1 - most))
     if most:
         assert at_least.held == held
-
-
-def test_a_scenario_without_experiments_has_no_data() -> None:
-    scenario = Scenario("name", "group", SCENARIO.setup, (Bound("alarm", most=0.05),))
-    assert [line.held for line in lines_of(scenario, Tally())] == ["no data"]
-
-
-def test_every_scenario_has_a_name_of_its_own() -> None:
-    keys = [one.key for one in scenarios()]
-    assert len(set(keys)) == len(keys)
-
-
-def test_a_record_survives_its_file(tmp_path: Path) -> None:
-    tally = Tally(2, 0.5, {"alarm": (1, 2)}, {"median blocks": [9.0]}, {"equivalent": 1}, {"fixed": (1, 0, 1)}, ["odd"])
-    record = records.Record(QUICK, "a", "b", "c", 1, 0, tally)
-    records.append(tmp_path / "file", record)
-    assert records.read(tmp_path / "file") == [record]
-    assert msgspec.json.decode(msgspec.json.encode(record), type=records.Record) == record

@@ -30,11 +30,6 @@ def test_metrics_that_lack_different_blocks_are_corrected_for_once(blocks: int, 
     assert both.within == pytest.approx(alone.within)
 
 
-def test_the_level_of_a_single_test_is_that_of_half_the_level_with_two_sets() -> None:
-    d = 0.02 + 0.01 * np.random.default_rng(3).standard_normal(20)
-    assert look(d, 2).critical_at(LEVEL) == pytest.approx(look(d, 1).critical_at(LEVEL / 2))
-
-
 def test_metrics_that_move_as_one_cost_as_much_as_one() -> None:
     d = 0.01 + 0.01 * np.random.default_rng(3).standard_normal(12)
     assert look(d, 1, metrics=3).above[:, 0] == pytest.approx(look(d, 1).above[:, 0])

@@ -62,25 +62,3 @@ def test_without_logs_or_without_a_variant_nothing_is_said() -> None:
         found = mode_change(lacking, "read", "a", "b", cell="c")
         assert found.share is None
         assert [finding.rule for finding in found.findings] == ["modes.no-logs"]
-
-
-def test_one_speed_on_both_sides_is_nothing_to_report() -> None:
-    rng = np.random.default_rng(2)
-    steady = [
-        Trial(
-            at,
-            "c",
-            "ab"[at % 2],
-            at // 2,
-            at % 2,
-            1,
-            0.0,
-            31.0,
-            (),
-            series={"read.iops": tuple((1e5 * np.exp(0.03 * rng.normal(size=30))).tolist())},
-        )
-        for at in range(32)
-    ]
-    found = mode_change(steady, "read", "a", "b", cell="c")
-    assert (found.share, found.findings) == (None, ())
-    assert len(found.before.modes) == len(found.after.modes) == 1

@@ -13,14 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.stats import mannwhitneyu, ttest_ind, ttest_ind_from_stats
 
 from benchmarks.verdicts import noise, peers, race
 
 ROOT = Path(__file__).parents[2]
 
-Floats = NDArray[np.float64]
 RULES = {rule.name: rule for rule in peers.RULES}
 
 
@@ -90,12 +88,6 @@ def test_otavas_split_is_the_one_of_largest_energy_and_its_test_uses_population_
 
 def _phi(value: float) -> float:
     return 0.5 * math.erfc(-value / math.sqrt(2))
-
-
-def test_run_orders_are_what_they_are_called() -> None:
-    runs = np.arange(8.0)[None, :]
-    assert [arm[0].tolist() for arm in peers.arms(runs, "AABB")] == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    assert [arm[0].tolist() for arm in peers.arms(runs, "ABBA")] == [[0, 3, 4, 7], [1, 2, 5, 6]]
 
 
 @pytest.mark.night

@@ -10,7 +10,7 @@ from iodelta.errors import RequestError
 from iodelta.stats.sequential import nominal_tails
 from iodelta.verdict import LOOKS, Judgement, Rules, Series, judge_series, metrics_for
 from iodelta.verdict.family import plan_of
-from iodelta.verdict.rules import Screen, smallest_blocks
+from iodelta.verdict.rules import Screen
 
 METRICS = metrics_for(["read"])
 
@@ -34,10 +34,6 @@ def test_looks_end_with_the_budget_and_each_can_decide(blocks: int) -> None:
     assert rules.reachable() is None
 
 
-def test_the_usual_looks_are_those_of_80_blocks() -> None:
-    assert Rules.for_blocks(80, METRICS, comparisons=3).looks == LOOKS
-
-
 @pytest.mark.parametrize("blocks", [1, 3, 5])
 def test_below_six_blocks_no_verdict_is_promised(blocks: int) -> None:
     finding = Rules.for_blocks(blocks, METRICS, comparisons=1).reachable()
@@ -51,11 +47,6 @@ def test_a_large_family_on_few_blocks_can_only_show_equivalence() -> None:
     assert finding is not None
     assert finding.severity == "warning"
     assert "only equivalence" in finding.explanation
-
-
-@pytest.mark.parametrize(("alpha", "blocks"), [(0.05, 6), (0.04, 6), (0.01, 8), (0.0004, 13), (1.0, 1)])
-def test_fewest_blocks_follow_from_the_number_of_sign_patterns(alpha: float, blocks: int) -> None:
-    assert smallest_blocks(alpha) == blocks
 
 
 def test_the_family_is_corrected_for_as_it_grows() -> None:

@@ -53,14 +53,6 @@ def test_a_trial_that_did_nothing_is_the_worst_rank() -> None:
     assert judge(series(noisy(80), slow, name="read.lat.mean"), RULES).word == "regression"
 
 
-@pytest.mark.parametrize("n", [0, 1, 2])
-def test_a_block_or_two_say_nothing(n: int) -> None:
-    verdict = judge(series(noisy(n), noisy(n)), RULES)
-    assert verdict.word == "inconclusive"
-    assert verdict.step == "continue"
-    assert verdict.change is None or verdict.change.low is None
-
-
 @pytest.mark.parametrize("bad", [-5.0, math.nan, math.inf])
 def test_one_impossible_value_spoils_the_series_rather_than_being_dropped(bad: float) -> None:
     values = noisy()

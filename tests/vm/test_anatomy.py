@@ -9,10 +9,8 @@ import math
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from counted_boots import folder, output, with_symbols
 
-from iodelta.cli.main import cli
 from iodelta.errors import RequestError
 from iodelta.experiment import parse
 from iodelta.history.counts import nights_of
@@ -165,9 +163,6 @@ def check(one: Branch) -> None:
         check(child)
 
 
-WIDTH = 2 * len(footprint.MEASURES)
-
-
 def epochs(ios: int = 2000, **changed: int) -> bytes:
     """Each I/O has 100 of everything but what is changed, every hundredth much more: a tick of the timer."""
     row = [changed.get(name, 100) for name in footprint.MEASURES] * 2
@@ -317,21 +312,3 @@ def test_an_anatomy_is_counted_with_the_instruction_clock_only() -> None:
         parse(text)
     with pytest.raises(RequestError, match='anatomy must be "path"'):
         parse(f'machine = "vm"\nclock = "instructions"\n{text.replace("path", "caches")}')
-
-
-def test_the_option_reaches_the_experiment(tmp_path: Path) -> None:
-    words = [
-        "run",
-        "--machine",
-        "vm",
-        "--anatomy",
-        "--dry-run",
-        "--format",
-        "json",
-        "--variant",
-        "a",
-        "--variant",
-        "b:fio.nice=1",
-    ]
-    done = CliRunner().invoke(cli, [*words, "--", "--rw=randread"])
-    assert "an anatomy is counted with the instruction clock only" in str(done.exception)

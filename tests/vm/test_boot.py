@@ -15,8 +15,6 @@ from waiting import until
 from iodelta.errors import MeasureError
 from iodelta.vm import boot
 
-PATIENCE = 60.0
-
 
 @pytest.fixture
 def qemu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

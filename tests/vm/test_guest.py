@@ -9,9 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from click.testing import CliRunner
 
-from iodelta.cli.main import cli
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import parse
 from iodelta.lab.guests import look_at_guests
@@ -59,11 +57,6 @@ def test_an_archive_does_not_depend_on_order_or_time_and_is_what_cpio_reads(tmp_
     assert len(made) % 512 == 0
     listed = subprocess.run(["busybox", "cpio", "-t"], input=made, capture_output=True, check=True).stdout.split()
     assert listed == [b"a", b"b", b"b/two", b"bin", b"bin/sh", b"dev", b"dev/console"]
-
-
-def test_two_archives_one_after_the_other_are_one_initramfs() -> None:
-    made = archive({"a": Entry(b"1")}) + archive({"b": Entry(b"2")})
-    assert made.index(b"TRAILER!!!") < 512 <= made.rindex(b"TRAILER!!!")
 
 
 def test_modules_are_loaded_after_what_they_need(tmp_path: Path) -> None:
@@ -211,16 +204,3 @@ def test_one_kernel_that_is_here_is_enough_to_go_on_with_reasons_for_the_others(
     guest.check_first(("fio",), ("6.66", "6.67"))
     with pytest.raises(MeasureError, match=r": kernel 6\.66\n"):
         guest.check_first(("fio",), ("6.66",))
-
-
-def test_a_sweep_names_programs_and_kernels_at_once(monkeypatch: pytest.MonkeyPatch, cached: Path) -> None:
-    monkeypatch.setattr(kernels, "here", list)
-    monkeypatch.setattr(shutil, "which", lambda name, **more: None)
-    done = CliRunner().invoke(cli, ["kernel", "sweep", "6.66..6.77", "--", "--rw=randread"])
-    for what in ("0 of the kernels 6.66..6.77", "qemu-system-x86_64", "busybox"):
-        assert what in str(done.exception)
-
-
-def test_a_program_that_is_missing_says_its_package(monkeypatch: pytest.MonkeyPatch, cached: Path) -> None:
-    with pytest.raises(MeasureError, match="not on this machine"):
-        guest.find_program("mkfs.nothing")

@@ -29,9 +29,7 @@ from iodelta.path import run
 from iodelta.path.judge import PathAccount
 from iodelta.path.moved import Birth, Names, births, phases
 from iodelta.path.plan import SHARING_SEEDS, Arm, BootPlan, PathPlan, Purpose
-from iodelta.path.settings import settings
-from iodelta.path.sharing import median
-from iodelta.path.sharing_job import load, refuse
+from iodelta.path.sharing_job import refuse
 from iodelta.report.formats.html.result import html_of
 from iodelta.report.formats.render import TEXTS, rendered
 from iodelta.report.formats.terminal import lines
@@ -346,11 +344,6 @@ def test_a_cpu_under_another_number_or_a_wild_line_is_no_count(line: str) -> Non
         phases(f"phase 1 10\n{line}\n".encode(), "boot 0")
 
 
-def test_the_median_is_of_ios() -> None:
-    (phase,) = phases(b"phase 1 4\nios 1 2\nios 3 2\n", "boot 0").values()
-    assert median(phase) == 2
-
-
 def refused(options: str, more: str = "") -> str:
     text = QUESTION.replace('rw = "randread"\ndirect = 1', options) + more
     try:
@@ -394,21 +387,3 @@ def test_another_number_of_cpus_is_refused_in_a_sentence(words: list[str], why: 
     ]
     done = CliRunner().invoke(cli, ["run", *words, *question, "--", "--rw=randread", "--direct=1"])
     assert why in str(done.exception)
-
-
-def test_a_cell_is_what_the_guests_program_is_told() -> None:
-    assert load({"rw": "randread", "bs": "4k", "direct": "1"}) == "1000 4096 randread"
-    assert load({"rw": "write", "bs": "64k", "number_ios": "50"}) == "50 65536 write"
-
-
-def test_a_second_disk_is_a_setting_of_its_own() -> None:
-    assert settings({"vm.devices": "2"}, "[variant.a]").devices == 2
-    with pytest.raises(RequestError, match="1 or 2"):
-        settings({"vm.devices": "3"}, "[variant.a]")
-
-
-def test_an_anatomy_needs_the_instruction_clock() -> None:
-    with pytest.raises(RequestError, match="instruction clock only"):
-        parse(QUESTION.replace('clock = "instructions"', ""))
-    with pytest.raises(RequestError, match="anatomy must be"):
-        parse(QUESTION.replace('"sharing"', '"all of it"'))

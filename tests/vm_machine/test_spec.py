@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from iodelta.errors import MeasureError, RequestError
-from iodelta.experiment import parse as experiment
 from iodelta.machine import reach
 from iodelta.vm.acpi import clocks
-from iodelta.vm.disks import nodes, words
+from iodelta.vm.disks import words
 from iodelta.vm.spec import Disk, Spec, changed, parse
 from iodelta.vm.targets import TARGETS, boot_parameters, script
 
@@ -61,12 +60,6 @@ def test_more_queues_than_cpus_are_refused_and_nodes_and_queues_fit_a_variants_o
         changed(base, {"vm.target": target, "vm.cpus": "2"})
 
 
-def test_clocks_modules_and_programs_beside_what_every_guest_has() -> None:
-    found = parse("6.12,cpufreq=3000:1000,modules=ext4:loop,programs=mkfs.ext4")
-    assert (found.cpufreq, found.modules, found.programs) == ((3000, 1000), ("ext4", "loop"), ("mkfs.ext4",))
-    assert changed(found, {"vm.cpufreq": "2000:500"}).cpufreq == (2000, 500)
-
-
 def test_a_table_of_clocks_is_whole_and_has_them_for_every_cpu() -> None:
     table = clocks((3000, 1000), 17)
     assert int.from_bytes(table[4:8], "little") == len(table)
@@ -91,23 +84,12 @@ def test_a_disk_is_throttled_late_or_failing() -> None:
     assert "inject-error.0.sector=8" in words(parse("disk=1g:error=8").disks, Path("/x"))[1]
 
 
-def test_disks_have_the_names_that_their_bus_gives() -> None:
-    found = parse("disk=1m,disk=1m:nvme,disk=1m:scsi,disk=1m").disks
-    assert nodes(found) == ("/dev/vda", "/dev/nvme0n1", "/dev/sda", "/dev/vdb")
-
-
 def test_a_variant_changes_kernel_and_guest() -> None:
     base = parse("6.1,memory=256,disk=1g:iops=1000")
     made = changed(base, {"kernel": "6.12", "kernel.cmdline": "nosmt", "vm.disk": "1g:iops=980"})
     assert (made.kernel, made.cmdline, made.memory) == ("6.12", "nosmt", 256)
     assert made.disks[0].options == (("iops", "980"),)
     assert changed(base, {"vm.memory": "300"}).disks == base.disks
-
-
-def test_kernels_as_variants_are_boots() -> None:
-    text = '[workload]\nrw = "randread"\n[variant.old]\nkernel = "6.1"\n[variant.new]\nkernel = "6.12"\n'
-    assert experiment(text).boots
-    assert not experiment(text.replace("kernel", '"block.scheduler"')).boots
 
 
 def test_every_target_has_a_script_and_says_what_it_is() -> None:
