@@ -125,9 +125,10 @@ def test_a_table_has_a_night_for_each_time_and_nobody_guesses_one(tmp_path: Path
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_what_was_exported_is_imported_with_the_same_numbers(place: Path, kind: str) -> None:
-    assert iodelta("export", f"out.{kind}", "--to", kind).exit_code == 0
+    write(place / f"out.{kind}", "somebody else's")
     refused = iodelta("export", f"out.{kind}", "--to", kind)
-    assert isinstance(refused.exception, RequestError)  # nothing is overwritten
+    assert isinstance(refused.exception, RequestError)
+    assert iodelta("export", f"out.{kind}", "--to", kind, "--force").exit_code == 0
     done = iodelta("import", f"out.{kind}", "--from", kind, "--history", "other")
     assert done.output == f"added: out.{kind}, 10 points\n"
     own, other = (Store(f"sqlite:///{place / name / 'history.db'}") for name in ("iodelta-history", "other"))
