@@ -18,7 +18,7 @@ from iodelta.knob.memory import COUNTERS
 from iodelta.part import commands
 
 IODELTA = Path(sys.executable).with_name("iodelta")
-ENGINES = ("--variant", "a:fio.ioengine=psync", "--variant", "b:fio.ioengine=sync")
+ENGINES = ("--variant", "a:fio.ioengine=libaio", "--variant", "b:fio.ioengine=io_uring")
 READS = ("--", "--rw=randread", "--bs=4k", "--ioengine=libaio", "--iodepth=1,2")
 
 
