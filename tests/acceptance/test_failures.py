@@ -297,7 +297,7 @@ def test_a_user_who_stops_it_gets_the_account_so_far_and_the_machine_as_it_was(t
         assert kinds(folder, "ended")[-1]["reason"] == "interrupted"
         nothing_left(stand, node)
         account = stand.run("report", "folder").out
-        assert "interrupted" in account
+        assert "Interrupted" in account
         assert done.out.endswith(account), "the same account, after the plan"
         kept = finished(folder)
         assert len(kept) >= 3

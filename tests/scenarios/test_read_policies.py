@@ -33,7 +33,7 @@ MIB = 1 << 20
 
 HELD = """
 import sys
-from iodelta.cli.watching import PlainWatcher
+from iodelta.cli.watching import RunWatcher
 from iodelta.machine import LocalMachine
 from iodelta.parts.scenarios import btrfs_read_policy
 from iodelta.parts.scenarios import read_policy_order
@@ -41,7 +41,7 @@ from iodelta.parts.scenarios.stage import staged
 read_policy_order.warming = lambda *given: {1: (), 32: ()}
 scenario = {"btrfs": btrfs_read_policy, "order": read_policy_order}[sys.argv[2]]
 home, never = sys.argv[1], lambda: False
-with staged(LocalMachine(), PlainWatcher(print), full=False, target=None, home=home, stop=never) as stage:
+with staged(LocalMachine(), RunWatcher(print), full=False, target=None, home=home, stop=never) as stage:
     scenario.prepare(stage)
     print("made", flush=True)
     sys.stdin.read()

@@ -25,7 +25,7 @@ MIB = 96
 
 BENCH = f"""
 import os, subprocess, sys, time
-mode, mark = sys.argv[1:]
+mode, mark, _arm = sys.argv[1:]
 if mode == "hangs":
     subprocess.Popen(["sleep", mark])
     time.sleep(3600)
@@ -39,8 +39,9 @@ FILE = """
 machine = "ssh:there"
 margin = "10%"
 [workload]
-command = ["/usr/bin/python3", "-I", "-S", "{here}/bench.py", "{mode}", "{mark}"]
+command = ["/usr/bin/python3", "-I", "-S", "{here}/bench.py", "{mode}", "{mark}", "{arm}"]
 mark = "MARK"
+arm = "one"
 ONLY
 MODES
 [metric.rate]
@@ -49,7 +50,7 @@ unit = "1/s"
 better = "higher"
 [variant.one]
 [variant.other]
-"workload.mark" = "MARK"
+"workload.arm" = "other"
 [design]
 metrics = ["rate", "memory"]
 trial = "200ms"

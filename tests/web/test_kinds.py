@@ -124,7 +124,7 @@ def test_a_fleet_shows_every_host_and_what_they_say_together(visit: Visit, serve
     assert own["kind"] == "fleet"
     page = visit.open(f"/experiment/{own['id']}")
     text = page.locator("main").inner_text()
-    assert "everywhere" in text
+    assert "on these hosts" in text
     assert all(name in page.locator("#hosts").inner_text() for name in (*HOSTS, "lost"))
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     followed(page, page.get_by_role("link", name="stor2").first)

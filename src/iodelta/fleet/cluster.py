@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -22,10 +22,14 @@ class _Threads:
         self._pool = pool
 
     def submit(
-        self, work: Callable[..., Any], *words: Any, pure: bool = False
+        self, work: Callable[..., Any], *words: Any, pure: bool = False, **named: Any
     ) -> Future[Any]:
         """Begin it, as dask's client does."""
-        return self._pool.submit(work, *words)
+        return self._pool.submit(work, *words, **named)
+
+    def gather(self, tasks: Iterable[Future[Any]]) -> list[Any]:
+        """Return the results in the order of the tasks."""
+        return [task.result() for task in tasks]
 
 
 @contextlib.contextmanager

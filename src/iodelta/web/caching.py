@@ -37,16 +37,16 @@ def kept(endpoint: Endpoint) -> Endpoint:
         tag = f'"{hashlib.sha256(repr(words).encode()).hexdigest()[:24]}"'
         if tag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers={"ETag": tag, "Vary": "Accept"})
-        answers: OrderedDict[str, Response] = state.answers
-        known = answers.get(tag)
-        if known is not None:
-            return known
-        response = endpoint(request)
-        if response.status_code == 200:
-            response.headers["ETag"] = tag
-            answers[tag] = response
+        answers: OrderedDict[str, tuple[bytes, dict[str, str]]] = state.answers
+        if tag not in answers:
+            response = endpoint(request)
+            if response.status_code != 200:
+                return response
+            answers[tag] = bytes(response.body), {**response.headers, "ETag": tag}
             while len(answers) > KEPT:
                 answers.popitem(last=False)
-        return response
+        # A response of its own each time: what compresses it writes into its headers.
+        body, headers = answers[tag]
+        return Response(body, headers=headers)
 
     return answered

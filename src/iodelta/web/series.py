@@ -276,7 +276,7 @@ def drawn(course: Course) -> str:
         if value is not None:
             rows.append((point.t, value, Z95 * (error or 0.0)))
     if not rows:
-        return '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 200"/>'
+        return '<svg xmlns="http://www.w3.org/2000/svg" width="720" height="200" viewBox="0 0 720 200"/>'
     low, high = scale_of([value for _, value, _ in rows])
     room = 0.1 * (high - low) or 0.01
     low, high = low - room, high + room
@@ -314,7 +314,7 @@ def drawn(course: Course) -> str:
         f'<text x="60" y="198">{when(first)}</text><text x="700" y="198" text-anchor="end">{when(last)}</text>'
     )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 720 200" role="img"><title>{escape(course.name)}</title>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="720" height="200" viewBox="0 0 720 200" role="img"><title>{escape(course.name)}</title>'
         "<style>text{font:10px sans-serif;fill:#777}.step{fill:#d9534f33}.epoch{stroke:#777;stroke-dasharray:3}"
         f".bar{{stroke:#4a7ebb66}}.dot{{stroke:#4a7ebb;stroke-width:3;stroke-linecap:round}}</style>{shades}{epochs}"
         f'<path class="bar" d="{bars}"/><path class="dot" d="{dots}"/>{texts}</svg>'
