@@ -156,6 +156,19 @@ def test_a_report_given_as_a_result_is_refused_by_name(sides: list[str], format_
     _refused(CliRunner().invoke(cli, [*words, "--format", format_]).stdout, format_)
 
 
+@pytest.mark.parametrize("format_", OWN_FORMATS)
+@pytest.mark.parametrize("command", ["compare", "audit"])
+def test_a_report_of_single_runs_given_as_a_result_is_refused_by_name(
+    command: str, format_: str, tmp_path: Path
+) -> None:
+    """Their screens have no title of a table and no heading that other reports have."""
+    paths = [str(write(tmp_path / side / "x.json", 1000)) for side in "AB"]
+    report = CliRunner().invoke(cli, [command, *paths, "--format", format_]).stdout
+    _refused(report, format_)
+    assert "\n### \n" not in report
+    assert "<h3></h3>" not in report
+
+
 @pytest.mark.parametrize("format_", ["console", *TEXTS])
 def test_a_report_of_an_experiment_given_as_a_result_is_refused_by_name(format_: str) -> None:
     own = account(experiment((1, 32)), {}, blocks=4)

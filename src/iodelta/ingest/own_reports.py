@@ -19,10 +19,11 @@ _MARK = re.compile(
     r"|^group,name,kind,runs,rw,bs,"
     r"|\bchange[ \t|]+(?:(?:[\d.]+ % )?interval|[\d.]+ %, all looks)[ \t|]+verdict\b"
     r"|^\W*One run per side: the noise is unknown"
+    r"|^\W*(?:\d+ (?:rows?|runs?|trials?) (?:and )?)+checked, "
     r"|^\W*run[ \t|]+IOPS[ \t|]+MiB/s[ \t|]+mean[ \t|]+p50\b",
     re.M,
 )
-"""The schema in each row of a CSV, and the headings of what `report`, `compare` and `show` print."""
+"""The schema in each row of a CSV, and what `report`, `compare`, `show` and `audit` print."""
 _BETTER = re.compile(r"\((?:higher|lower) is better\)")
 """The title of a table of several variants; others use it too, so it counts only if the text names iodelta."""
 

@@ -175,7 +175,8 @@ def _table(table: Table) -> Iterator[str]:
         elif row.note:
             names[place] += f" [{numbered[row.note]}]"
     longest = max(map(len, (*names, table.first)))
-    yield from paragraph(table.title)
+    if table.title:
+        yield from paragraph(table.title)
     for columns, gap, room in _parts(_columns(table, texts), longest):
         yield from _part(table, names, columns, gap, room)
     for note, number in numbered.items():

@@ -45,8 +45,9 @@ def _lines(story: Story) -> Iterator[str]:
 
 def _table(table: Table) -> Iterator[str]:
     numbered = notes(table.rows)
-    yield f"### {escaped(table.title)}"
-    yield ""
+    if table.title:
+        yield f"### {escaped(table.title)}"
+        yield ""
     yield f"| {' | '.join(escaped(head) or ' ' for head in (table.first, *table.heads))} |"
     last = "---" if table.words else "---:"
     yield f"|{'|'.join(['---', *(['---:'] * (len(table.heads) - 1)), last])}|"

@@ -318,11 +318,16 @@ def bounds_of(row: Compared) -> str:
 def says_of(row: Compared) -> str:
     """Return the note below a number: why it has its word, and of single runs which changes the digits of their sources
     leave open."""
+    rounded = _rounded(row)
+    return f"{row.says}; the digits given leave {rounded}" if rounded else row.says
+
+
+def _rounded(row: Compared) -> str:
+    """Return the changes that the digits of single runs leave open; nothing where they leave none."""
     change = row.change
     if row.basis != "single runs" or change is None or not change.low < change.high:
-        return row.says
-    rounded = change_of(change)[1]
-    return f"{row.says}; the digits given leave {rounded}" if rounded else row.says
+        return ""
+    return change_of(change)[1]
 
 
 def name_of(row: Compared, several: bool) -> str:
@@ -403,3 +408,25 @@ def _bases(by_basis: Mapping[str, Sequence[Compared]], every: int) -> Iterator[s
             f"{len(alone)} of {every} numbers: one run on each side; no interval, since the "
             "scatter between runs is not known, so no verdict is given."
         )
+        yield from _digits(alone)
+
+
+def _digits(alone: Sequence[Compared]) -> Iterator[str]:
+    """Yield which changes the digits of single runs leave open, where these are coarser than what is printed."""
+    several = len({row.metric.partition(".")[0] for row in alone}) > 1
+    cells = len({row.cell for row in alone})
+    coarse = []
+    for row in alone:
+        rounded = _rounded(row)
+        if rounded:
+            name = name_of(row, several)
+            coarse.append(
+                inert(
+                    f"{row.cell}: {name} {rounded}"
+                    if cells > 1
+                    else f"{name} {rounded}"
+                )
+            )
+    if coarse:
+        more = f" and {len(coarse) - ONE_SIDED} more" if len(coarse) > ONE_SIDED else ""
+        yield f"The digits given leave {'; '.join(coarse[:ONE_SIDED])}{more}."
