@@ -69,4 +69,4 @@ def test_a_placebo_is_one_more_arm_that_differs_in_nothing(stand: Stand) -> None
     assert done.code in GOOD, done
     arms = {event["variant"] for event in kinds(stand.place / "folder", "started")}
     assert arms == {"a", "b", "placebo"}
-    assert re.search(r"^placebo +[\d,]", done.out, re.MULTILINE), done
+    assert re.search(r"^placebo +IOPS +[\d,]", done.out, re.MULTILINE), done
