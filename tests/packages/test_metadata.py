@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import email
+import hashlib
+import json
 import re
 import subprocess
 import sys
@@ -55,26 +57,38 @@ def test_authors_addresses_and_classifiers_are_said(metadata: Message) -> None:
     assert {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13, 14)} <= set(said)
 
 
-def test_every_script_of_others_has_its_licence_in_the_packages_and_in_that_of_debian(
+def test_every_script_of_others_is_the_recorded_one_and_its_licences_are_in_every_package(
     wheel: zipfile.ZipFile, packages: Path, metadata: Message
 ) -> None:
-    files = set(metadata.get_all("License-File", []))
-    names = wheel.namelist()
-    copyright_ = (ROOT / "packaging/debian/copyright").read_text()
-    scripts = [name for name in names if name.endswith(".js") and ("vendor/" in name or name.endswith("vega.js"))]
-    assert len(scripts) == 3
+    declared = metadata.get_all("License-File", [])
+    assert "LICENSE" in declared
+    about_debian = (ROOT / "packaging/debian/copyright").read_text()
     with tarfile.open(next(packages.glob("*.tar.gz"))) as archive:
         held = {name.partition("/")[2] for name in archive.getnames()}
-    for script in scripts:
-        licence = f"src/{script.removesuffix('.js')}.LICENSE"
-        assert licence in files
-        assert licence in held
-        assert script in copyright_
-    assert "LICENSE" in files
-    versions = wheel.read("iodelta/report/formats/html/vega.LICENSE").decode()
-    drawn = wheel.read("iodelta/report/formats/html/vega.js")[:100].decode()
-    for name, version in re.findall(r"(Vega[\w-]*) ([\d.]+)", drawn):
-        assert f"{name.lower()} {version}" in versions, "the record is of the scripts that are there"
+    recorded = set()
+    for record in [name for name in wheel.namelist() if name.endswith("/javascript.json")]:
+        folder = record.removesuffix("javascript.json")
+        said = json.loads(wheel.read(record))
+        licences = ""
+        for name, digest in said["files"].items():
+            path = folder + name
+            data = wheel.read(path)
+            assert hashlib.sha256(data).hexdigest() == digest, f"{path}: run scripts/javascript"
+            assert f"src/{path}" in held
+            if name.endswith(".LICENSE"):
+                assert f"src/{path}" in declared
+                licences += data.decode()
+            else:
+                recorded.add(path)
+                assert path in about_debian
+        for name, package in said["packages"].items():
+            alone = f"{name.partition('.')[0]}.LICENSE" in said["files"]
+            assert alone or re.search(rf"(?m)^(.*, )?{name}[,:]", licences), f"the licence of {name} is missing"
+            assert package["licence"] in metadata["License-Expression"]
+            assert package["version"]
+            assert package["source"].startswith("https://github.com/")
+            assert package["integrity"].startswith("sha512-")
+    assert {"vega.js", "htmx.js", "uplot.js", "uplot.css"} == {path.rpartition("/")[2] for path in recorded}
 
 
 def test_an_sdist_is_small(packages: Path) -> None:
