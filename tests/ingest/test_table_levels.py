@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from told import told
 
 from iodelta.ingest import Imported, read_bytes
 
@@ -26,6 +27,13 @@ SECTIONS = {
     "HTML": "<table><tr><th>sched</th><th>IOPS</th></tr><tr><td colspan=2>Read</td></tr><tr><td>none</td><td>70800</td>"
     "</tr><tr><td colspan='2'>Write</td></tr><tr><td>none</td><td>30000</td></tr></table>",
     "spaces": "sched     IOPS   p99 (us)\nRead\nnone     70800   40\nWrite\nnone     30000   50\n",
+    "two levels, Markdown": "| sched | Read | | Write | |\n"
+    "| | IOPS | lat (us) | IOPS | lat (us) |\n|---|---|---|---|---|\n"
+    "| none | 70800 | 40 | 30000 | 50 |\n",
+    "two levels, CSV": ",Read,,Write,\nsched,IOPS,lat (us),IOPS,lat (us)\nnone,70800,40,30000,50\n",
+    "two levels, HTML": "<table><tr><th rowspan='2'>sched</th><th colspan='2'>Read</th><th colspan='2'>Write</th></tr>"
+    "<tr><th>IOPS</th><th>lat (us)</th><th>IOPS</th><th>lat (us)</th></tr>"
+    "<tr><td>none</td><td>70800</td><td>40</td><td>30000</td><td>50</td></tr></table>",
 }
 
 
@@ -34,25 +42,202 @@ def test_a_row_that_only_names_the_rows_below_it_says_their_direction(layout: st
     assert rates(read_bytes(SECTIONS[layout].encode(), "x")) == BOTH
 
 
-def test_a_variant_without_results_is_no_section() -> None:
-    found = read_bytes(b"sched,IOPS\nnone,70800\nkyber,\nbfq,43600\n", "x")
-    assert rates(found) == [("none", "mixed", 70800), ("bfq", "mixed", 43600)]
-    assert not any("section" in run.labels for run in found.runs)
-
-
-TWO_LEVELS = {
-    "Markdown": "| sched | Read | | Write | |\n| | IOPS | lat (us) | IOPS | lat (us) |\n|---|---|---|---|---|\n"
-    "| none | 70800 | 40 | 30000 | 50 |\n",
-    "CSV": ",Read,,Write,\nsched,IOPS,lat (us),IOPS,lat (us)\nnone,70800,40,30000,50\n",
-    "HTML": "<table><tr><th rowspan='2'>sched</th><th colspan='2'>Read</th><th colspan='2'>Write</th></tr>"
-    "<tr><th>IOPS</th><th>lat (us)</th><th>IOPS</th><th>lat (us)</th></tr>"
-    "<tr><td>none</td><td>70800</td><td>40</td><td>30000</td><td>50</td></tr></table>",
+READ = {
+    "a variant without results is no section": (
+        """\
+sched,IOPS
+none,70800
+kyber,
+bfq,43600
+""",
+        """\
+2 none: | mixed iops=70800
+3 kyber:
+4 bfq: | mixed iops=43600""",
+    ),
+    "the average of runs": (
+        """\
+metric,run1,run2,avg
+IOPS,70800,70900,70850
+lat (us),12,12.1,12.05
+""",
+        """\
+1 run1: | mixed iops=70800 lat mean=12
+1 run2: | mixed iops=70900 lat mean=12.1
+1 refused: 1 row not read: 'avg'""",
+    ),
+    "changes beside rows without titles": (
+        """\
+IOPS,70800,43600,-38.4%
+lat (us),12,33,+175%
+""",
+        """\
+1 column 1: | mixed iops=70800 lat mean=12
+1 column 2: | mixed iops=43600 lat mean=33""",
+    ),
+    "a rate and the mean of its samples": (
+        """\
+job,read_iops,read_iops_mean,read_bw_kib,read_bw_mean_kib
+a,70800,70700,283200,282000
+""",
+        """\
+2 a: read | read iops=70800 MB/s=289.9968
+1 refused: 2 columns not read: 'read_iops_mean', 'read_bw_mean_kib'""",
+    ),
+    "random and sequential rates of one list": (
+        """\
+name,value
+seq_read_MBps,3500
+seq_write_MBps,3000
+rand_read_iops,500000
+rand_write_iops,450000
+""",
+        """\
+1 /seq_read_: read | read MB/s=3500
+1 /seq_write_: write | write MB/s=3000
+1 /rand_read_: randread | read iops=500000
+1 /rand_write_: randwrite | write iops=450000""",
+    ),
+    "units below the titles, -;k;ms;MB/s": (
+        """\
+sched;IOPS;lat;bw
+-;k;ms;MB/s
+none;70.8;0.040;276
+""",
+        "3 none: | mixed iops=70800 MB/s=276 lat mean=40",
+    ),
+    "units below the titles, unit;k;ms;MB/s": (
+        """\
+sched;IOPS;lat;bw
+unit;k;ms;MB/s
+none;70.8;0.040;276
+""",
+        "3 none: | mixed iops=70800 MB/s=276 lat mean=40",
+    ),
+    "units below the titles, ;(k);(ms);(MB/sec)": (
+        """\
+sched;IOPS;lat;bw
+;(k);(ms);(MB/sec)
+none;70.8;0.040;276
+""",
+        "3 none: | mixed iops=70800 MB/s=276 lat mean=40",
+    ),
+    "two units that do not agree, lat (us/ms)": (
+        """\
+sched,lat (us/ms),IOPS
+none,100,70800
+""",
+        "2 none: | mixed iops=70800 !read.no-unit",
+    ),
+    "two units that do not agree, lat (us),lat (ms)": (
+        """\
+sched,lat (us),lat (ms),IOPS
+none,12,0.033,70800
+""",
+        "2 none: | mixed iops=70800 !read.cell",
+    ),
+    "two units that do not agree, lat ms or us": (
+        """\
+sched,lat ms or us,IOPS
+none,100,70800
+""",
+        """\
+2 none: | mixed iops=70800
+1 refused: 1 column not read: 'lat ms or us'""",
+    ),
+    "how full a disk is sums nothing up": (
+        """\
+fill,IOPS
+25%,70800
+50%,60000
+75%,43600
+""",
+        """\
+2 25%: | mixed iops=70800
+3 50%: | mixed iops=60000
+4 75%: | mixed iops=43600""",
+    ),
+    "the heading of the next table ends the one above": (
+        """\
+IOPS,none,bfq
+qd1,8100,7900
+qd32,120000,96000
+lat (us),none,bfq
+qd1,123,126
+qd32,266,333
+""",
+        """\
+2 qd1/none: qd1 | mixed iops=8100
+2 qd1/bfq: qd1 | mixed iops=7900
+3 qd32/none: qd32 | mixed iops=120000
+3 qd32/bfq: qd32 | mixed iops=96000
+5 qd1/none: qd1 | mixed lat mean=123
+5 qd1/bfq: qd1 | mixed lat mean=126
+6 qd32/none: qd32 | mixed lat mean=266
+6 qd32/bfq: qd32 | mixed lat mean=333""",
+    ),
+    "a section that names a measure": (
+        """\
+,none,bfq
+IOPS,,
+qd1,8100,7900
+qd32,120000,96000
+lat (us),,
+qd1,123,126
+qd32,266,333
+""",
+        """\
+3 qd1/none: qd1 | mixed iops=8100
+3 qd1/bfq: qd1 | mixed iops=7900
+4 qd32/none: qd32 | mixed iops=120000
+4 qd32/bfq: qd32 | mixed iops=96000
+6 qd1/none [lat (us)]: qd1 | mixed lat mean=123
+6 qd1/bfq [lat (us)]: qd1 | mixed lat mean=126
+7 qd32/none [lat (us)]: qd32 | mixed lat mean=266
+7 qd32/bfq [lat (us)]: qd32 | mixed lat mean=333""",
+    ),
+    "rows of another measure below one of IOPS": (
+        """\
+sched,IOPS
+none,45000
+bfq,31000
+lat (us),
+none,710
+bfq,1030
+""",
+        "1 refused: a table of 'IOPS': not read",
+    ),
+    "a section of a measure that is not read": (
+        """\
+IOPS,none,bfq
+qd1,8100,7900
+CPU (%),,
+qd1,45,46
+qd2,55,56
+qd1,7,8
+""",
+        """\
+2 qd1/none: qd1 | mixed iops=8100
+2 qd1/bfq: qd1 | mixed iops=7900""",
+    ),
+    "versions above the columns of the next measure": (
+        """\
+IOPS,6.1,6.12
+qd1,8100,7900
+qd32,120000,96000
+lat (us),6.1,6.12
+qd1,123,126
+qd32,266,333
+""",
+        "1 refused: a table of 'IOPS': not read",
+    ),
 }
 
 
-@pytest.mark.parametrize("layout", TWO_LEVELS)
-def test_titles_of_two_levels_say_the_direction_together(layout: str) -> None:
-    assert rates(read_bytes(TWO_LEVELS[layout].encode(), "x")) == BOTH
+@pytest.mark.parametrize("what", READ)
+def test_whose_the_numbers_of_a_table_are(what: str) -> None:
+    text, expected = READ[what]
+    assert told(text) == expected
 
 
 REFUSED = {
@@ -75,7 +260,20 @@ def test_numbers_that_may_be_of_either_are_refused(why: str) -> None:
 
 @pytest.mark.parametrize(
     "row",
-    ["avg", "Max", "geomean", "bfq/none", "bfq vs none", "relative", "normalized", "Std. Dev.", "95% CI", "p-value"],
+    [
+        "avg",
+        "Max",
+        "geomean",
+        "diff",
+        "stddev",
+        "bfq/none",
+        "bfq vs none",
+        "relative",
+        "normalized",
+        "Std. Dev.",
+        "95% CI",
+        "p-value",
+    ],
 )
 def test_a_row_about_other_rows_is_no_result(row: str) -> None:
     found = read_bytes(f"sched,IOPS\nnone,70800\nbfq,43600\n{row},0.62\n".encode(), "x")
@@ -86,48 +284,6 @@ def test_a_row_about_other_rows_is_no_result(row: str) -> None:
 def test_a_column_about_other_columns_is_no_variant(title: str) -> None:
     found = read_bytes(f"metric,none,{title}\nIOPS,70800,0.62\nlat (us),12,2.75\n".encode(), "x")
     assert rates(found) == [("none", "mixed", 70800)]
-
-
-def test_the_average_of_runs_is_said_and_not_read_beside_them() -> None:
-    found = read_bytes(b"metric,run1,run2,avg\nIOPS,70800,70900,70850\nlat (us),12,12.1,12.05\n", "x")
-    assert rates(found) == [("run1", "mixed", 70800), ("run2", "mixed", 70900)]
-    assert "'avg'" in str(found.refusals[0])
-
-
-def test_rows_without_titles_keep_their_rates_beside_a_column_of_changes() -> None:
-    found = read_bytes(b"IOPS,70800,43600,-38.4%\nlat (us),12,33,+175%\n", "x")
-    assert [iops for _, _, iops in rates(found)] == [70800, 43600]
-
-
-def test_the_rate_of_a_run_is_not_the_mean_of_its_samples() -> None:
-    found = read_bytes(b"job,read_iops,read_iops_mean,read_bw_kib,read_bw_mean_kib\na,70800,70700,283200,282000\n", "x")
-    assert rates(found) == [("a", "read", 70800)]
-    assert "read_iops_mean" in str(found.refusals[0])
-
-
-def test_random_and_sequential_rates_of_one_list_are_runs_of_their_own() -> None:
-    text = b"name,value\nseq_read_MBps,3500\nseq_write_MBps,3000\nrand_read_iops,500000\nrand_write_iops,450000\n"
-    found = read_bytes(text, "x")
-    assert [run.workload.rw for run in found.runs] == ["read", "write", "randread", "randwrite"]
-    assert rates(found) == [("", "read", 500000), ("", "write", 450000)]
-
-
-@pytest.mark.parametrize("units", ["-;k;ms;MB/s", "unit;k;ms;MB/s", ";(k);(ms);(MB/sec)"])
-def test_units_may_stand_in_the_line_below_the_titles(units: str) -> None:
-    (run,) = read_bytes(f"sched;IOPS;lat;bw\n{units}\nnone;70.8;0.040;276\n".encode(), "x").runs
-    (direction,) = run.directions
-    assert direction.lat is not None
-    found = (direction.iops.value, direction.lat.mean.value, direction.bandwidth.value)
-    assert found == pytest.approx((70800, 40e3, 276e6))
-
-
-@pytest.mark.parametrize(
-    ("title", "cell"), [("lat (us/ms)", "100"), ("lat (us),lat (ms)", "12,0.033"), ("lat ms or us", "100")]
-)
-def test_a_time_of_two_units_that_do_not_agree_is_not_read(title: str, cell: str) -> None:
-    found = read_bytes(f"sched,{title},IOPS\nnone,{cell},70800\n".encode(), "x")
-    assert not any(d.lat and d.lat.mean.value > 0 for run in found.runs for d in run.directions)
-    assert found.refusals or any(run.findings for run in found.runs)
 
 
 APART = {
@@ -144,43 +300,3 @@ def test_rows_that_something_sets_apart_from_their_titles_are_refused_with_their
     assert rates(found) == [("none", "mixed", 70800)]
     (refusal,) = found.refusals
     assert refusal.place.line == APART[layout][: APART[layout].index("bfq")].count("\n") + 1
-
-
-def test_how_full_a_disk_is_sums_nothing_up() -> None:
-    assert len(rates(read_bytes(b"fill,IOPS\n25%,70800\n50%,60000\n75%,43600\n", "x"))) == 3
-
-
-def test_the_heading_of_the_next_table_ends_the_one_above() -> None:
-    text = "IOPS,none,bfq\nqd1,8100,7900\nqd32,120000,96000\nlat (us),none,bfq\nqd1,123,126\nqd32,266,333\n"
-    runs = read_bytes(text.encode(), "x").runs
-    assert [run.directions[0].iops.value for run in runs[:4]] == [8100, 7900, 120_000, 96_000]
-    means = [lat.mean.value for run in runs[4:] if (lat := run.directions[0].lat) is not None]
-    assert means == [123e3, 126e3, 266e3, 333e3]
-
-
-def test_a_section_that_names_a_measure_is_what_its_numbers_are() -> None:
-    text = ",none,bfq\nIOPS,,\nqd1,8100,7900\nqd32,120000,96000\nlat (us),,\nqd1,123,126\nqd32,266,333\n"
-    runs = read_bytes(text.encode(), "x").runs
-    means = [lat.mean.value for run in runs if (lat := run.directions[0].lat) is not None]
-    assert means == [123e3, 126e3, 266e3, 333e3]
-    rates = [run.directions[0].iops.value for run in runs if run.directions[0].lat is None]
-    assert rates == [8100, 7900, 120_000, 96_000]
-
-
-def test_rows_of_another_measure_below_one_of_iops_are_refused() -> None:
-    found = read_bytes(b"sched,IOPS\nnone,45000\nbfq,31000\nlat (us),\nnone,710\nbfq,1030\n", "x")
-    assert not found.runs
-    assert "'lat (us)'" in found.refusals[0].reason
-
-
-def test_a_section_of_a_measure_that_is_not_read_gives_no_numbers() -> None:
-    found = read_bytes(b"IOPS,none,bfq\nqd1,8100,7900\nCPU (%),,\nqd1,45,46\nqd2,55,56\nqd1,7,8\n", "x")
-    rates = [d.iops.value for run in found.runs for d in run.directions]
-    assert not {45, 46, 55, 56} & set(rates)
-
-
-def test_versions_above_the_columns_of_the_next_measure_are_no_numbers_of_the_first() -> None:
-    text = "IOPS,6.1,6.12\nqd1,8100,7900\nqd32,120000,96000\nlat (us),6.1,6.12\nqd1,123,126\nqd32,266,333\n"
-    found = read_bytes(text.encode(), "x")
-    assert not {123, 126, 266, 333} & {value for _, _, value in rates(found)}
-    assert found.refusals

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from statistics import fmean
 
 import pytest
+from told import told
 
 from iodelta.ingest import Imported, Run, read_bytes
 
@@ -58,22 +59,82 @@ def test_the_rows_of_a_clock_are_one_run_with_their_mean(title: str, mark: str) 
     assert "5 rows" in finding.explanation
 
 
-def test_a_clock_in_a_later_column_and_two_variants_are_two_runs() -> None:
-    rows = [["none" if at < 4 else "bfq", str(at % 4), str(1000 + at)] for at in range(8)]
-    found = read_table(["scheduler", "time", "IOPS"], rows)
-    assert [(run.jobname, run.directions[0].iops.value) for run in found.runs] == [("none", 1001.5), ("bfq", 1005.5)]
+READ = {
+    "a clock in a later column and two variants": (
+        """\
+scheduler,time,IOPS
+none,0,1000
+none,1,1001
+none,2,1002
+none,3,1003
+bfq,0,1004
+bfq,1,1005
+bfq,2,1006
+bfq,3,1007
+""",
+        """\
+2 none: | mixed iops=1001.5 !read.samples
+6 bfq: | mixed iops=1005.5 !read.samples""",
+    ),
+    "a column for each variant": (
+        """\
+time,none IOPS,bfq IOPS
+0,1000,2000
+1,1001,2001
+2,1002,2002
+3,1003,2003
+""",
+        """\
+2 none: | mixed iops=1001.5 !read.samples
+2 bfq: | mixed iops=2001.5 !read.samples""",
+    ),
+    "reads and writes": (
+        """\
+time,read IOPS,write IOPS
+0,1000,0
+1,1001,10
+2,1002,20
+3,1003,30
+""",
+        "2 : | read iops=1001.5 | write iops=15 !read.samples",
+    ),
+    "a sample without a number may be a stall: ''": (
+        """\
+time,IOPS,bw (MiB/s)
+0,1000,5
+1,1000,5
+2,,5
+3,1000,5
+""",
+        "2 : | mixed MB/s=5.24288 !read.samples",
+    ),
+    "a sample without a number may be a stall: '-'": (
+        """\
+time,IOPS,bw (MiB/s)
+0,1000,5
+1,1000,5
+2,-,5
+3,1000,5
+""",
+        "2 : | mixed MB/s=5.24288 !read.samples",
+    ),
+    "a sample without a number may be a stall: 'n/a'": (
+        """\
+time,IOPS,bw (MiB/s)
+0,1000,5
+1,1000,5
+2,n/a,5
+3,1000,5
+""",
+        "2 : | mixed MB/s=5.24288 !read.samples",
+    ),
+}
 
 
-def test_a_column_for_each_variant_is_a_run_each() -> None:
-    rows = [[str(at), str(1000 + at), str(2000 + at)] for at in range(4)]
-    found = read_table(["time", "none IOPS", "bfq IOPS"], rows)
-    assert [(run.jobname, run.directions[0].iops.value) for run in found.runs] == [("none", 1001.5), ("bfq", 2001.5)]
-
-
-def test_reads_and_writes_over_time_are_two_directions() -> None:
-    rows = [[str(at), str(1000 + at), str(10 * at)] for at in range(4)]
-    run = only(read_table(["time", "read IOPS", "write IOPS"], rows))
-    assert [(d.kind, d.iops.value) for d in run.directions] == [("read", 1001.5), ("write", 15)]
+@pytest.mark.parametrize("what", READ)
+def test_whose_samples_the_rows_are(what: str) -> None:
+    text, expected = READ[what]
+    assert told(text) == expected
 
 
 def test_the_greatest_of_the_maxima_is_the_maximum_and_percentiles_do_not_add_up() -> None:
@@ -84,15 +145,6 @@ def test_the_greatest_of_the_maxima_is_the_maximum_and_percentiles_do_not_add_up
     assert (lat.max.value, lat.min.value, lat.percentiles) == (8000, 2000, {})
     (finding,) = [f for f in run.findings if f.rule == "read.samples"]
     assert "percentiles" in finding.explanation
-
-
-@pytest.mark.parametrize("gap", ["", "-", "n/a"])
-def test_a_sample_without_a_number_leaves_the_mean_open(gap: str) -> None:
-    rows = [[str(at), gap if at == 2 else "1000", "5"] for at in range(4)]
-    run = only(read_table(["time", "IOPS", "bw (MiB/s)"], rows))
-    (direction,) = run.directions
-    assert direction.iops.value != direction.iops.value, "a stall may be what is missing"
-    assert direction.bandwidth.value == 5 * 2**20
 
 
 @pytest.mark.parametrize(
