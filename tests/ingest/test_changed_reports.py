@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import second_reading as second
+from told import told as of_text
 
 from iodelta.ingest import Imported, read_bytes
 
@@ -105,10 +106,9 @@ def test_grouped_digits_are_read_as_such_or_not_at_all(name: str, mark: str) -> 
 
 
 def test_what_is_read_of_numbers_with_commas() -> None:
-    (old,) = read(OLD.replace("245439", "245,439").replace("61359", "61,359").replace("17089", "17,089")).runs
-    assert (old.directions[0].iops.value, old.directions[0].runtime_ms) == (1048576 / 17.089, 17089)
-    (two,) = read(re.sub(r"(\d)\.(\d)", r"\1,\2", TWO)).runs
-    assert [direction.clat and direction.clat.mean.value for direction in two.directions] == [85830.0, 99990.0]
+    grouped = OLD.replace("245439", "245,439").replace("61359", "61,359").replace("17089", "17,089")
+    assert of_text(grouped) == of_text(OLD)
+    assert of_text(re.sub(r"(\d)\.(\d)", r"\1,\2", TWO)) == of_text(TWO)
 
 
 def test_a_direction_line_that_cannot_be_read_is_said() -> None:
@@ -126,15 +126,8 @@ def test_line_ends_that_were_written_as_two_letters_are_line_ends() -> None:
 @pytest.mark.parametrize("mark", [",", ".", "'", "\u2019", " ", "\u202f", "\xa0"])
 def test_percentiles_with_grouped_digits_are_read_whole(mark: str) -> None:
     """``99.00th=[ 4,047]`` was 4 us."""
-    grouped = TWO.replace("99.00th=[  147]", f"99.00th=[ 4{mark}047]").replace(
-        "50.00th=[   92]", f"50.00th=[1{mark}092]"
-    )
-    (run,) = read(grouped).runs
-    read_side, write_side = run.directions
-    assert read_side.clat is not None
-    assert write_side.clat is not None
-    assert read_side.clat.percentiles[99.0].value == pytest.approx(4_047_000, rel=0.01)
-    assert write_side.clat.percentiles[50.0].value == pytest.approx(1_092_000, rel=0.01)
+    whole = TWO.replace("99.00th=[  147]", "99.00th=[ 4047]").replace("50.00th=[   92]", "50.00th=[1092]")
+    assert of_text(whole.replace("4047", f"4{mark}047").replace("1092", f"1{mark}092")) == of_text(whole)
 
 
 def test_a_statistic_that_was_cut_is_not_read() -> None:

@@ -147,11 +147,6 @@ def test_the_line_named_is_the_line_of_the_original_file(damage: str) -> None:
         assert "jobname" in line
 
 
-def test_full_width_commas_are_commas() -> None:
-    text = normal_report(DATA / "same-run" / "fio-3.42.out")
-    assert same(comparable(text.replace(", ", "，").encode()), comparable(text.encode()))
-
-
 def test_a_greater_than_in_front_of_a_wrapped_depth_is_no_quote() -> None:
     text = "  IO depths    : 1=0.0%, 32=100.0%,\n>=64=0.0%"
     head = "x: (groupid=0, jobs=1): err= 0: pid=1: Sat Nov 21 19:33:45 2026\n"

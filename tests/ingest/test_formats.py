@@ -9,18 +9,13 @@ from pathlib import Path
 
 import fio_files
 import pytest
+from told import runs_of
 
 from iodelta.audit.rules.depth import slots as audit_slots
 from iodelta.ingest import Refusal, Run, read, read_bytes
 from iodelta.ingest.report import read_text
 
 DATA = Path(__file__).parent.parent / "data" / "fio-3.33"
-
-
-def runs_of(data: bytes | str) -> list[Run]:
-    found = read_text(data.encode() if isinstance(data, str) else data, "x")
-    assert all(isinstance(item, Run) for item in found), found
-    return [item for item in found if isinstance(item, Run)]
 
 
 def one(name: str) -> Run:
@@ -34,13 +29,132 @@ def rules(run: Run) -> set[str]:
     return {finding.rule for finding in run.findings}
 
 
-@pytest.mark.parametrize(("name", "ios", "runtime"), [("status.json", 36346, 3001), ("status.txt", None, None)])
-def test_of_cumulative_reports_the_last_is_the_result(name: str, ios: int | None, runtime: int | None) -> None:
-    run = one(name)
-    assert "read.status-interval" in rules(run)
-    if ios is not None:
-        assert (run.directions[0].ios, run.directions[0].runtime_ms) == (ios, runtime)
-    assert "read.interim" not in rules(run)
+FILES = {
+    # of cumulative reports the last is the result
+    "status.json": (
+        "json 3.33 t1(0) | x1 randread 4096B psync 3s | "
+        "read 36346 in 3001 ms, 12111.2962/s of 0 lat clat | vda 35152 | bw | iops | read.status-interval"
+    ),
+    "status.txt": (
+        "text 3.33 t1(0) | x1 randread 4096B qd1 psync | "
+        "read 38252 in 3001 ms, 12746.4179/s of 0 lat clat | vda 36740 | bw | iops | read.status-interval"
+    ),
+    # without a final report the last interim one is what there is
+    "kill9.txt": (
+        "text 3.33 t1(0) | x1 randread 4096B qd1 psync | "
+        "read 16740 in 1879 ms, 8908.99415/s of 0 lat clat | vda 16738 | bw | iops | read.status-interval"
+    ),
+    # clones shown in three formats are two runs and no third
+    "clones.out": (
+        "json+terse3+text 3.33 a b: c/d(0) | x1 randread 4096B qd4 libaio 1s | "
+        "read 17469 in 1002 ms, 17434.1317/s of 0 lat clat slat | vda 43820 | bw | iops\n"
+        "json+terse3+text 3.33 a b: c/d(0) | x1 randread 4096B qd4 libaio 1s | "
+        "read 15062 in 1001 ms, 15046.953/s of 0 lat clat slat | vda 43820 | bw | iops\n"
+        "json+terse3+text 3.33 (1) | x1 randrw 4096B qd4 libaio 1s | "
+        "read 13175 in 1001 ms, 13161.8382/s of 0 lat clat slat | "
+        "write 5686 in 1001 ms, 5680.31968/s of 0 lat clat slat | vda 43820 | bw | iops"
+    ),
+    # what fio's clients report is not counted twice
+    "client.txt": (
+        "text 3.33 a b: c/d(0) | x1 randread 4096B qd4 libaio | "
+        "read 19954 in 1001 ms, 19934.0659/s of 0 lat clat slat | vda 56031 | bw | iops\n"
+        "text 3.33 a b: c/d(0) | x1 randread 4096B qd4 libaio | "
+        "read 20023 in 1001 ms, 20002.997/s of 0 lat clat slat | vda 56031 | bw | iops\n"
+        "text 3.33 (1) | x1 randrw 4096B qd4 libaio | "
+        "read 15663 in 1001 ms, 15647.3526/s of 0 lat clat slat | "
+        "write 6796 in 1001 ms, 6789.21079/s of 0 lat clat slat | vda 56031 | bw | iops"
+    ),
+    # zeros for the sum are no direction beside them
+    "both.json": (
+        "json 3.33 t1(0) | x1 randrw 4096B psync 3s | "
+        "read 16614 in 3001 ms, 5536.15462/s of 0 lat clat | "
+        "write 16612 in 3001 ms, 5535.48817/s of 0 lat clat | vda 16390 | bw | iops"
+    ),
+    "both.txt": (
+        "text 3.33 t1(0) | x1 randrw 4096B qd1 psync | "
+        "read 15945 in 3001 ms, 5313.22892/s of 0 lat clat | "
+        "write 15903 in 3001 ms, 5299.23359/s of 0 lat clat | vda 15579 | bw | iops"
+    ),
+    "both.terse": (
+        "terse3 3.33 t1(0) | xNone | "
+        "read 0 in 3001 ms, 5763/s of 0 lat clat | write 0 in 3001 ms, 5762/s of 0 lat clat | vda 16683 | bw"
+    ),
+    # where only the sum is printed, it is mixed
+    "mixed.json": (
+        "json 3.33 t1(0) | x1 randrw 4096B psync 3s | "
+        "mixed 34431 in 3001 ms, 11473.1756/s of 0 lat clat | vda 16653 | bw | iops"
+    ),
+    # clones that were not grouped are runs of one job each
+    "nogroup.json": (
+        "json 3.33 t1(0) | x1 randrw 4096B psync 3s | "
+        "read 12250 in 3001 ms, 4081.97268/s of 0 lat clat | "
+        "write 12207 in 3001 ms, 4067.64412/s of 0 lat clat | vda 23600 | bw | iops\n"
+        "json 3.33 t1(0) | x1 randrw 4096B psync 3s | "
+        "read 12192 in 3001 ms, 4062.64578/s of 0 lat clat | "
+        "write 12382 in 3001 ms, 4125.95801/s of 0 lat clat | vda 23600 | bw | iops"
+    ),
+    # the text says how many jobs a group has
+    "uneq.out": (
+        "json+text 3.33 a(0) | x2 randread 4096B qd1 psync 4s | "
+        "read 5521 in 4001 ms, 1379.90502/s of 0 lat clat | vda 5562 | bw | iops"
+    ),
+    # a signal before the document cut the run short
+    "int.json": (
+        "json 3.33 t1(0) | x1 randread 4096B psync 20s | "
+        "read 22818 in 1589 ms, 14359.9748/s of 0 lat clat | vda 19857 | bw | iops | fio.signal"
+    ),
+    # a job that failed, with kb_base=1000
+    "kb.out": (
+        "json+terse3+text 3.33 x(0) | x1 randrw 4000B qd8 io_uring 1s | "
+        "read 5 in 0 ms, nan/s of 0 slat | write 3 in 0 ms, nan/s of 0 slat | vda 0 | error 22 | iops | fio.error"
+    ),
+    # terse of each version
+    "terse2.txt": "terse2 None t1(0) | xNone | read 0 in 1001 ms, 14469/s of 0 lat clat | bw",
+    "terse3.txt": "terse3 3.33 t1(0) | xNone | read 0 in 1001 ms, 12968/s of 0 lat clat | vda 11831 | bw",
+    "terse4.txt": "terse4 3.33 t1(0) | xNone | read 0 in 1001 ms, 12330/s of 0 lat clat | vda 11094 | bw",
+    "terse5.txt": ("terse5 3.33 t1(0) | xNone | read 0 in 1001 ms, 12643/s of 0 lat clat | vda 11942 | bw | iops"),
+    # t/io_uring is averaged without its first line
+    "uring_512.txt": (
+        "io_uring None t/io_uring(None) | x1 randread 512B qd8 io_uring | read 0 in 4000 ms, 43040/s of 3"
+    ),
+    "uring_aio.txt": ("io_uring None t/io_uring(None) | x1 randread 4096B qd128 aio | read 0 in 3000 ms, 77824/s of 2"),
+    "uring_n2.txt": (
+        "io_uring None t/io_uring(None) | x2 randread 4096B qd32 io_uring | read 0 in 4000 ms, 69040/s of 3"
+    ),
+    "uring_nop.txt": (
+        "io_uring None t/io_uring(None) | x1 randread qd128 io_uring | read 0 in 4000 ms, 13455000/s of 3"
+    ),
+    "uring_sync.txt": (
+        "io_uring None t/io_uring(None) | x1 randread 4096B qd1 preadv2 | read 0 in 3000 ms, 14290/s of 2"
+    ),
+    # ticks of an unknown clock are no latency
+    "uring_stats_notsc.txt": (
+        "io_uring None t/io_uring(None) | x1 randread 4096B qd8 io_uring | "
+        "read 0 in 4000 ms, 826810/s of 3 | uring.ticks"
+    ),
+    "uring_polled.txt": "t/io_uring printed no rate: io: unexpected ret=-95",
+}
+
+
+def shape(run: Run) -> str:
+    """Formats, name, group and jobs of a run; what was asked; each direction; disks, error, samplers, rules."""
+    w = run.workload
+    asked = [w.rw, w.bs and f"{w.bs}B", w.iodepth and f"qd{w.iodepth}", w.ioengine, w.runtime and f"{w.runtime:g}s"]
+    parts = [" ".join(["+".join((run.format, *sorted(run.also))), f"{run.fio_version} {run.jobname}({run.group})"])]
+    parts += [" ".join([f"x{run.jobs}", *(word for word in asked if word)])]
+    for d in run.directions:
+        seconds = len(run.series.get(f"{d.kind}.iops", ()))
+        did = f"{d.kind} {d.ios} in {d.runtime_ms} ms, {d.iops.value:.9g}/s of {seconds}"
+        parts.append(" ".join([did, *d.latencies()]))
+    words = [f"{disk.name} {disk.read_ios}" for disk in run.disks] + [f"error {run.error}"] * bool(run.error)
+    words += sorted({sampler.of for sampler in run.samplers}) + sorted({finding.rule for finding in run.findings})
+    return " | ".join([*parts, *words])
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_a_file_of_fio_holds(name: str) -> None:
+    found = read([DATA / name])
+    assert "\n".join([*map(shape, found.runs), *(refusal.reason for refusal in found.refusals)]) == FILES[name]
 
 
 @pytest.mark.parametrize("indent", [2, None])
@@ -136,17 +250,6 @@ def test_percentiles_of_total_latency_in_a_terse_record_are_no_contradiction() -
     assert not [f for run in runs for f in run.findings if f.rule == "read.disagree"]
 
 
-def test_without_a_final_report_the_last_interim_one_is_what_there_is() -> None:
-    run = one("kill9.txt")
-    assert run.directions[0].ios == 16740
-    assert "read.status-interval" in rules(run)
-
-
-@pytest.mark.parametrize(("name", "reads"), [("status.txt", 36740), ("kill9.txt", 16738)])
-def test_the_disks_of_a_cumulative_report_are_its_own(name: str, reads: int) -> None:
-    assert [(disk.name, disk.read_ios) for disk in one(name).disks] == [("vda", reads)]
-
-
 def group(members: float, *, numjobs: int = 1) -> Run:
     """A group of jobs of several sections, whose run times add up to ``members`` times the longest."""
     text = (DATA / "uneq.out").read_text()
@@ -183,19 +286,6 @@ def test_a_job_that_verifies_what_it_wrote_is_one_job(members: int) -> None:
     assert run.jobs == members
     assert run.concurrency == pytest.approx(members, rel=0.1), "reads and writes were no two jobs"
     assert "read.group" not in rules(run)
-
-
-def test_clones_shown_in_three_formats_are_two_runs_and_no_third() -> None:
-    found = read([DATA / "clones.out"]).runs
-    assert [run.group for run in found] == [0, 0, 1]
-    assert all((run.format, sorted(run.also)) == ("json", ["terse3", "text"]) for run in found)
-
-
-def test_what_fio_s_clients_report_is_not_counted_twice() -> None:
-    found = read([DATA / "client.txt"]).runs
-    assert [(run.group, run.fio_version) for run in found] == [(0, "3.33"), (0, "3.33"), (1, "3.33")]
-    assert all(run.disks for run in found)
-    assert [run.workload.rw for run in found] == ["randread", "randread", "randrw"]
 
 
 def test_a_complaint_of_fio_is_passed_on() -> None:
@@ -239,40 +329,6 @@ def test_a_text_report_below_the_json_of_another_run_is_another_run() -> None:
     assert len(runs_of(other)) == 2
 
 
-def test_a_signal_before_the_document_says_that_the_run_was_cut_short() -> None:
-    run = one("int.json")
-    assert run.error == 0, "fio says nothing in the JSON itself"
-    assert "fio.signal" in rules(run)
-    assert run.workload.runtime == 20
-    assert run.directions[0].runtime_ms == 1589
-
-
-@pytest.mark.parametrize("name", ["both.json", "both.txt", "both.terse"])
-def test_the_sum_of_the_directions_is_not_a_direction_beside_them(name: str) -> None:
-    run = one(name)
-    assert [d.kind for d in run.directions] == ["read", "write"]
-    assert "read.disagree" not in rules(run), "3.33 prints zeros for the sum"
-
-
-def test_where_only_the_sum_is_printed_it_is_mixed() -> None:
-    run = one("mixed.json")
-    assert [d.kind for d in run.directions] == ["mixed"]
-    assert run.directions[0].ios == 34431
-
-
-def test_clones_that_were_not_grouped_are_runs_of_one_job_each() -> None:
-    runs = read([DATA / "nogroup.json"]).runs
-    assert len(runs) == 2
-    assert [run.jobs for run in runs] == [1, 1]
-
-
-def test_a_group_has_as_many_jobs_as_the_text_says() -> None:
-    run = one("uneq.out")
-    assert run.format == "json"
-    assert run.jobs == 2
-    assert run.directions[0].ios == 5521
-
-
 def test_the_sampler_is_kept_apart_from_the_run() -> None:
     run = one("stall.json")
     assert run.directions[0].iops.value == pytest.approx(20000 / 9.449)
@@ -280,32 +336,6 @@ def test_the_sampler_is_kept_apart_from_the_run() -> None:
     assert sampler is not None
     assert sampler.mean.value == pytest.approx(6664, abs=1)
     assert sampler.min.value == 1720
-
-
-def test_syncs_have_latencies_of_their_own() -> None:
-    run = one("syncramp.json")
-    assert run.sync is not None
-    assert run.sync.count > 0
-    assert run.sync.mean.value > run.directions[0].lat.mean.value if run.directions[0].lat else False
-
-
-def test_bins_make_a_histogram_that_agrees_with_the_percentiles() -> None:
-    clat = one("jp1.json").directions[0].clat
-    assert clat is not None
-    assert clat.histogram is not None
-    assert clat.histogram.total == clat.count
-    for percent, printed in clat.percentiles.items():
-        assert printed.low <= clat.histogram.quantile(percent / 100) <= printed.high
-
-
-@pytest.mark.parametrize("terse", [2, 3, 4, 5])
-def test_terse_of_each_version(terse: int) -> None:
-    run = one(f"terse{terse}.txt")
-    assert run.format == f"terse{terse}"
-    assert run.fio_version == (None if terse == 2 else "3.33")
-    assert [d.kind for d in run.directions] == ["read"]
-    assert [disk.name for disk in run.disks] == ([] if terse == 2 else ["vda"])
-    assert {s.of for s in run.samplers} == ({"bw", "iops"} if terse == 5 else {"bw"})
 
 
 def test_a_terse_record_in_the_middle_of_a_line_is_found() -> None:
@@ -353,33 +383,10 @@ def test_a_cut_terse_record_is_refused_and_not_half_read() -> None:
     assert "cut or damaged" in found.reason
 
 
-def test_nan_and_inf_are_no_numbers_and_no_obstacle() -> None:
-    text = (DATA / "logs-a.json").read_text()
-    broken = re.sub(r'"(bw_mean|util|usr_cpu)" : [\d.]+', r'"\1" : -nan', text)
-    assert broken != text
-    runs = runs_of(broken)
-    assert [run.directions[0].ios for run in runs] == [run.directions[0].ios for run in runs_of(text)]
-    assert all(run.sampler("read", "bw") is None for run in runs)
-
-
 def test_what_stands_around_and_between_documents_is_not_in_the_way() -> None:
     text = (DATA / "jp1.json").read_text()
     noise = "hostname=a, be=0, 64-bit, os=Linux\n{not json\n\nDisk stats (read/write):\n\n"
     assert len(runs_of(noise + text + "\n}\nharness: { ok }\n")) == 1
-
-
-def test_a_document_inside_another_is_found() -> None:
-    document = json.loads((DATA / "jp1.json").read_text())
-    (run,) = runs_of(json.dumps({"harness": "x", "results": [document]}))
-    assert run.directions[0].ios == document["jobs"][0]["read"]["total_ios"]
-
-
-@pytest.mark.parametrize("indent", [None, 0, 4])
-def test_json_that_was_written_again_by_another_program_is_still_fio_s(indent: int | None) -> None:
-    document = json.loads((DATA / "jf.json").read_text())
-    again = json.dumps(document, indent=indent)
-    for run, twin in zip(runs_of(again), runs_of((DATA / "jf.json").read_text()), strict=True):
-        assert run.directions == twin.directions
 
 
 def test_latencies_by_priority_of_both_spellings() -> None:
@@ -434,38 +441,6 @@ def test_a_cut_document_gives_what_was_written_whole(share: float) -> None:
             assert "ends" in item.reason
 
 
-def test_a_job_that_failed_is_a_run_with_its_error() -> None:
-    run = one("kb.out")
-    assert run.error == 22
-    assert set(run.also) == {"terse3", "text"}
-    assert "fio.error" in rules(run)
-
-
-def test_kb_base_1000_makes_4k_four_thousand_bytes() -> None:
-    assert one("kb.out").workload.bs == 4000
-
-
-@pytest.mark.parametrize(
-    ("name", "iops", "bs", "depth", "jobs", "engine"),
-    [
-        ("uring_512.txt", 43040, 512, 8, 1, "io_uring"),
-        ("uring_aio.txt", 77824, 4096, 128, 1, "aio"),
-        ("uring_n2.txt", 69040, 4096, 32, 2, "io_uring"),
-        ("uring_nop.txt", 13_455_000, None, 128, 1, "io_uring"),
-        ("uring_sync.txt", 14290, 4096, 1, 1, "preadv2"),
-        ("uring_stats_notsc.txt", 826_810, 4096, 8, 1, "io_uring"),
-    ],
-)
-def test_t_io_uring_is_averaged_without_its_first_line(
-    name: str, iops: float, bs: int | None, depth: int, jobs: int, engine: str
-) -> None:
-    run = one(name)
-    assert run.directions[0].iops.value == pytest.approx(iops, rel=1e-9)
-    asked = run.workload
-    assert (asked.bs, asked.iodepth, run.jobs, asked.ioengine, asked.rw) == (bs, depth, jobs, engine, "randread")
-    assert len(run.series["read.iops"]) == len(re.findall(r"^IOPS=", (DATA / name).read_text(), re.M))
-
-
 def test_t_io_uring_s_percentiles_are_per_thread_and_lie_between_the_threads() -> None:
     lat = one("uring_stats_tsc.txt").directions[0].lat
     assert lat is not None
@@ -473,17 +448,6 @@ def test_t_io_uring_s_percentiles_are_per_thread_and_lie_between_the_threads() -
     p95 = lat.percentiles[95.0]
     assert p95.low <= 12_000 <= p95.high, "one thread says 12 us, rounded up"
     assert p95.low <= 12_500 <= p95.high, "the other 13 us"
-
-
-def test_ticks_of_an_unknown_clock_are_no_latency() -> None:
-    run = one("uring_stats_notsc.txt")
-    assert run.directions[0].lat is None
-    assert "uring.ticks" in rules(run)
-
-
-def test_t_io_uring_that_printed_no_rate_is_refused_with_what_it_said() -> None:
-    (refusal,) = read([DATA / "uring_polled.txt"]).refusals
-    assert "ret=-95" in refusal.reason
 
 
 def test_both_fields_of_a_t_io_uring_line_together_are_finer_than_either() -> None:
@@ -551,6 +515,8 @@ REWRITTEN = {
     "keys sorted": lambda document: "said before\n" + json.dumps(document, indent=2, sort_keys=True) + "\nand after",
     "inside another document, sorted": lambda document: json.dumps({"z": 1, "a": [{"b": document}]}, sort_keys=True),
     "a list of them": lambda document: json.dumps([document]),
+    "without indents": lambda document: json.dumps(document, indent=0),
+    "indented": lambda document: json.dumps(document, indent=4),
     "a line each": lambda document: json.dumps(document) + "\n\n",
     "an assignment": lambda document: f"var data = {json.dumps(document)};",
 }

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from iodelta.ingest.numbers import Version, num2str, percentile, seconds, size, whole
-from iodelta.trial import BINS, bin_edges, bin_index
+from iodelta.ingest.numbers import Version, num2str, percentile, whole
+from iodelta.trial import bin_edges, bin_index
 
 COUNTS = st.one_of(st.integers(0, 10**6), st.integers(0, 10**12), st.integers(0, 2**60))
 
@@ -119,31 +119,6 @@ def test_before_2_99_a_percentile_is_a_bin_of_microseconds(latency: int) -> None
 def test_the_last_bin_takes_all_that_is_longer(value: int, step: int, nanoseconds: bool) -> None:
     read = percentile(value, step, nanoseconds)
     assert read.low <= 17_112_760_320 < read.high == math.inf
-
-
-def test_bins_near_each_other_are_told_apart() -> None:
-    """The most a percentile may hide, anywhere: 1.6 % in nanoseconds, two bins and a unit in coarser ones."""
-    for index in range(200, BINS - 1, 97):
-        low, high = bin_edges(index)
-        read = percentile(low + (high - low) // 2, 1, True)
-        assert (read.low, read.high) == (low, high)
-
-
-@pytest.mark.parametrize(
-    ("text", "bytes_"),
-    [("4k", 4096), ("4096B", 4096), ("128KiB", 131072), ("1M", 2**20), ("4K", 4096), ("100%", None), ("", None)],
-)
-def test_sizes_are_read_as_fio_reads_them(text: str, bytes_: int | None) -> None:
-    assert size(text) == bytes_
-
-
-def test_kb_base_1000_changes_what_4k_means() -> None:
-    assert size("4k", 1000) == 4000
-
-
-@pytest.mark.parametrize(("text", "value"), [("30", 30), ("30s", 30), ("5m", 300), ("500ms", 0.5), ("60s", 60)])
-def test_times_are_read_as_fio_reads_them(text: str, value: float) -> None:
-    assert seconds(text) == value
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.5", "٣", "9" * 20, str(2**63)])

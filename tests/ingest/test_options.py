@@ -59,6 +59,8 @@ def test_a_mix_of_block_sizes_is_no_single_one() -> None:
         ({"bs": "4k,8k", "rw": "randwrite"}, Workload(rw="randwrite", bs=8192)),
         ({"bssplit": "4k/50:8k/50", "bs": "4k"}, Workload()),
         ({"bs": "4k", "kb_base": "1000"}, Workload(bs=4000)),
+        ({"bs": "128KiB", "runtime": "500ms"}, Workload(bs=131072, runtime=0.5)),
+        ({"bs": "4096B", "runtime": "30"}, Workload(bs=4096, runtime=30)),
         ({"iodepth": "many", "numjobs": "-1"}, Workload()),
     ],
 )

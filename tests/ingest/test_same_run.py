@@ -13,11 +13,11 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from told import runs_of
 
-from iodelta.ingest import Disk, Run, read
+from iodelta.ingest import Disk, read
 from iodelta.ingest.layouts import read_layout
 from iodelta.ingest.merge import shared
-from iodelta.ingest.report import read_text
 
 HERE = Path(__file__).parent.parent / "data" / "same-run"
 FILES = sorted(HERE.glob("fio-*.out"))
@@ -31,12 +31,6 @@ def apart(text: str) -> dict[str, str]:
     records = [line for line in rest.splitlines() if re.match(r"3;fio-", line)]
     normal = [line for line in rest.splitlines() if line not in records]
     return {"json": document[0], "terse": "\n".join(records), "text": "\n".join(normal)}
-
-
-def runs_of(text: str) -> list[Run]:
-    found = read_text(text.encode(), "x")
-    assert all(isinstance(item, Run) for item in found), found
-    return [item for item in found if isinstance(item, Run)]
 
 
 def counters(disk: Disk) -> tuple[str, int, int, int, int, int]:
