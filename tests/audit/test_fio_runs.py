@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -35,10 +34,6 @@ def test_a_sound_run_has_no_finding() -> None:
     assert rules(run(disks=(disk(reads=100_000),), samplers=(sampler(10_050, 9_000, 11_000),))) == []
 
 
-def test_more_in_flight_than_the_depth_allows_is_impossible() -> None:
-    assert rules(run(direction(10_000, mean_us=4000))) == ["little.impossible!"]
-
-
 @pytest.mark.parametrize(
     ("of", "severity"),
     [
@@ -66,10 +61,6 @@ def test_an_io_that_began_in_the_ramp_counts_whole_and_may_exceed_the_depth() ->
     assert without == ["little.impossible!"]
 
 
-def test_a_depth_that_was_not_reached_is_said() -> None:
-    assert rules(run(direction(10_000, mean_us=100))) == ["depth.not-reached"]
-
-
 def test_a_paced_run_need_not_reach_its_depth() -> None:
     paced = run(direction(300, mean_us=150), options={"rate_iops": "300"})
     assert rules(paced) == []
@@ -85,21 +76,6 @@ def test_fios_default_engine_is_synchronous_too() -> None:
     assert "depth.ignored" in rules(silent)
 
 
-def test_slow_ios_alone_may_not_exceed_the_mean() -> None:
-    lat = latency(100, 100_000, {50.0: 90, 99.0: 200, 99.9: 150_000})
-    assert "mean.below-tail!" in rules(run(direction(10_000, lat=lat), depth=1))
-
-
-def test_a_mean_above_p99_is_a_warning_where_the_maximum_explains_it() -> None:
-    lat = latency(95, 100_000, {50.0: 60, 99.0: 90}, longest_us=500_000)
-    assert rules(run(direction(10_000, lat=lat), depth=1)) == ["mean.made-by-stalls"]
-
-
-def test_a_mean_beyond_what_the_maximum_allows_is_impossible() -> None:
-    lat = latency(95, 100_000, {50.0: 60, 99.0: 70}, longest_us=100)
-    assert "mean.above-maximum!" in rules(run(direction(10_000, lat=lat), depth=1))
-
-
 def test_percentiles_in_the_last_bin_say_only_that_it_took_long() -> None:
     lat = latency(30e6, 30, {50.0: 17112760.320, 99.0: 17112760.320}, longest_us=60e6)
     assert "percentile.capped" in rules(run(direction(1, seconds=30, lat=lat), depth=32))
@@ -107,11 +83,8 @@ def test_percentiles_in_the_last_bin_say_only_that_it_took_long() -> None:
     assert "percentile.capped" in rules(run(direction(1, seconds=30, lat=bare, clat=lat), depth=32))
 
 
-def test_errors_and_incomplete_ios() -> None:
-    assert rules(run(error=5)) == ["run.error!"]
-    assert rules(run(direction(mean_us=3200, short=3))) == ["run.incomplete-ios"]
+def test_many_incomplete_ios_are_a_hard_finding() -> None:
     assert rules(run(direction(mean_us=3200, dropped=3000))) == ["run.incomplete-ios!"]
-    assert rules(run(directions=())) == ["run.no-io!"]
 
 
 def test_a_job_that_was_to_do_no_io_may_do_none() -> None:
@@ -126,10 +99,6 @@ def test_an_early_end_is_a_warning_unless_the_size_was_done() -> None:
     assert (hit.finding.rule, hit.finding.severity) == ("run.early-end", "warning")
     (hit,) = audit([asked(short, size=40_000 * 4096)]).hits
     assert hit.finding.severity == "note"
-
-
-def test_a_late_end_points_to_a_hanging_io() -> None:
-    assert rules(run(direction(mean_us=3200, seconds=14))) == ["run.late-end"]
 
 
 def test_reads_that_the_device_never_saw_came_from_a_cache() -> None:
@@ -181,48 +150,15 @@ def test_groups_of_one_fio_share_its_disk_counters() -> None:
     assert rules(run(disks=disks, group=0), run(direction(10_000, mean_us=3199), disks=disks, group=1)) == []
 
 
-def test_fios_sampled_mean_leaves_stalls_out() -> None:
-    assert rules(run(samplers=(sampler(13_000, 9_000, 14_000),))) == ["sampler.stalls"]
-    assert rules(run(samplers=(sampler(1, 1, 1),))) == ["sampler.stalls"]
-
-
-def test_the_sampler_of_an_old_fio_is_known_to_be_wrong() -> None:
-    old = run(samplers=(sampler(13_000, 9_000, 14_000),), fio_version="3.7")
-    assert rules(old) == ["fio.version"]
-
-
-def test_a_load_generator_without_cpu_left_measures_itself() -> None:
-    busy = run(usr_cpu=Quantity.exact(30, "%"), sys_cpu=Quantity.exact(69, "%"))
-    assert rules(busy) == ["cpu.bound"]
-
-
-def test_a_rate_that_keeps_falling_is_no_steady_state() -> None:
-    falling = tuple(20_000 - 300.0 * second for second in range(60))
-    assert rules(run(series={"read.iops": falling})) == ["steady.not-yet"]
-    flat = tuple(10_000.0 + 50 * (second % 3) for second in range(60))
-    assert rules(run(series={"read.iops": flat})) == []
-
-
-def test_the_same_counts_twice_are_one_run_read_twice() -> None:
-    assert rules(run(), run()) == ["cells.identical"]
-
-
 def test_every_rule_explains_itself() -> None:
     assert len({rule.id for rule in RULES}) == len(RULES)
-    for rule in RULES:
-        assert rule.says
-        assert rule.needs
-        assert rule.remedy
+    assert all(rule.says and rule.needs and rule.remedy for rule in RULES)
 
 
 def test_unknown_numbers_fire_no_rule() -> None:
     silent = run(directions=(direction(),), workload=Workload(), options={}, fio_version=None)
     assert rules(silent) == []
-    assert list(_all_hits([])) == []
-
-
-def _all_hits(runs: Iterable[Run]) -> Iterable[str]:
-    return (hit.finding.rule for hit in audit(runs).hits)
+    assert rules() == []
 
 
 def numbers(low: float, mean: float, high: float, count: int = 1000, **percentiles: float) -> Latency:
