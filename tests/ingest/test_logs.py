@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import math
-import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -158,17 +156,6 @@ def test_a_log_is_recognised_by_its_rows_and_nothing_else() -> None:
     assert not logs.is_log(b"a" * 10_000)
 
 
-def test_rows_across_the_edges_of_what_is_read_at_once_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = "".join(f"{at}, {at * 31 % 1009}, {at % 2}, 4096, 0\n" for at in range(3000)).encode()
-    whole = logs.summarise("x_lat.log", rows[:100], io.BytesIO(rows[100:]))
-    for chunk in (64, 97, 1000, 65536):
-        monkeypatch.setattr(log_rows, "CHUNK", chunk)
-        parts = logs.summarise("x_lat.log", rows[:100], io.BytesIO(rows[100:]))
-        assert isinstance(parts, logs.Summary)
-        assert isinstance(whole, logs.Summary)
-        assert parts.run((3, 33), "3.33") == whole.run((3, 33), "3.33")
-
-
 def hist_row(time: int, bins: int, counts: dict[int, int]) -> str:
     return ", ".join(map(str, [time, 0, 4096, *(counts.get(index, 0) for index in range(bins))])) + "\n"
 
@@ -248,21 +235,6 @@ def test_the_native_core_takes_sound_rows(rows: list[str], end: str, last: bytes
 @given(st.lists(ROW, min_size=1), st.sampled_from(["\n", "\r\n"]), st.booleans(), st.sampled_from([0, 1]))
 def test_the_native_core_finds_the_rows_that_python_does(rows: list[str], end: str, ended: bool, shift: int) -> None:
     alike((end.join(rows) + end * ended).encode(), shift)
-
-
-def test_zeros_around_the_counts_of_histogram_rows_may_differ_from_row_to_row(tmp_path: Path) -> None:
-    rng = random.Random(1)
-    rows, total = [], [0] * 1856
-    for time in range(1, 60):
-        counts = [0] * 1856
-        for _ in range(rng.randrange(4)):
-            counts[rng.choice((0, 1, 700, 701, 710, 1854, 1855))] = rng.choice((1, 10, 100))
-        total = [a + b for a, b in zip(total, counts, strict=True)]
-        rows.append(f"{time}000, 0, 4096, {', '.join(map(str, counts))}\n")
-    (tmp_path / "x_clat_hist.1.log").write_text("".join(rows))
-    (run,) = read([tmp_path]).runs
-    assert run.directions[0].clat is not None
-    assert run.directions[0].clat.histogram == Histogram.from_counts(dict(enumerate(total)))
 
 
 def test_histogram_rows_of_two_directions_and_damaged_ones_between(tmp_path: Path) -> None:
