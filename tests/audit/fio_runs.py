@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from iodelta.ingest import Disk, Run, Workload, unknown
+import msgspec
+
+from iodelta.ingest import Disk, Run, Sampler, Workload, unknown
 from iodelta.trial import Direction, Kind, Latency, Place, Quantity
 
 
@@ -58,3 +60,14 @@ def disk(name: str = "sda", reads: int = 0, writes: int = 0, *, bs: int = 4096, 
     """A disk that moved so many requests of ``bs`` bytes."""
     sectors = {"read_sectors": reads * bs // 512, "write_sectors": writes * bs // 512}
     return Disk(name, read_ios=reads, write_ios=writes, **(sectors | more))
+
+
+def asked(one: Run, **changes: Any) -> Run:
+    """The same run with another workload."""
+    return msgspec.structs.replace(one, workload=msgspec.structs.replace(one.workload, **changes))
+
+
+def sampler(mean: float, low: float, high: float) -> tuple[Sampler, ...]:
+    """What fio sampled of the IOPS of reads."""
+    average, least, most = (Quantity.exact(value, "1/s") for value in (mean, low, high))
+    return (Sampler("read", "iops", average, least, most, Quantity.exact(1.0, "1/s")),)

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from fio_runs import direction, disk, latency, run
+from fio_runs import asked, direction, disk, latency, run, sampler
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iodelta.audit import RULES, audit
-from iodelta.ingest import Run, Sampler, Workload, unknown
+from iodelta.ingest import Run, Workload, unknown
 from iodelta.trial import Latency, Quantity, bin_edges, bin_index
 
 
@@ -20,18 +20,67 @@ def rules(*runs: Run) -> list[str]:
     return [hit.finding.rule + "!" * (hit.finding.severity == "hard") for hit in audit(runs).hits]
 
 
-def asked(one: Run, **changes: object) -> Run:
-    """The same run with another workload."""
-    return msgspec.structs.replace(one, workload=msgspec.structs.replace(one.workload, **changes))
+DISK = disk(reads=100_000 + 2 * 30_000, read_sectors=None, write_sectors=None)
+ARRAY = (disk("md0", reads=100_000), *(disk(name, reads=50_000, member=True) for name in ("sda", "sdb")))
+LARGE = asked(run(direction(3_000, bs=256 << 10, mean_us=10_000), disks=(DISK,)), bs=256 << 10)
+LATE = latency(30e6, 30, {50.0: 17112760.320, 99.0: 17112760.320}, longest_us=60e6)
+STALL = msgspec.structs.replace(latency(4000, 100_000), max=Quantity.exact(2.5e9, "ns"))
+CASES: dict[str, tuple[list[Run], str]] = {
+    "a sound run": ([run(disks=(disk(reads=100_000),), samplers=sampler(10_050, 9_000, 11_000))], ""),
+    # a stall of 2.5 s at the end of the ramp: its 32 I/Os carry 80 s of latency into a window of 10 s
+    "I/Os that began in the ramp": ([run(direction(10_000, lat=STALL), options={"ramp_time": "3s"})], ""),
+    "no ramp": ([run(direction(10_000, lat=STALL), options={"ramp_time": "0"})], "little.impossible!"),
+    "a paced run": ([run(direction(300, mean_us=150), options={"rate_iops": "300"})], ""),
+    "fio's default engine": (
+        [asked(run(direction(10_000, mean_us=100), options={"iodepth": "16"}), ioengine=None, iodepth=16)],
+        "depth.not-reached depth.ignored",
+    ),
+    "many incomplete I/Os": ([run(direction(mean_us=3200, dropped=3000))], "run.incomplete-ios!"),
+    "an engine without I/O": ([run(directions=(), engine="cpuio")], ""),
+    "files only": ([run(directions=(), options={"create_only": "1"})], ""),
+    "more than files": ([run(directions=(), options={"create_only": "0"})], "run.no-io!"),
+    "buffered, from a cache": (
+        [asked(run(disks=(disk(reads=20_000),)), direct=False)],
+        "cache.page-cache cache.not-from-device",
+    ),
+    # read-ahead makes large requests
+    "fewer requests, without sectors": (
+        [asked(run(disks=(disk(reads=2_000, read_sectors=None, write_sectors=None),)), direct=False)],
+        "cache.page-cache",
+    ),
+    "few requests, without sectors": (
+        [asked(run(disks=(disk(reads=20, read_sectors=None, write_sectors=None),)), direct=False)],
+        "cache.page-cache cache.not-from-device",
+    ),
+    "somebody's writes": ([run(disks=(disk(reads=100_000, writes=30_000),))], "device.other-io"),
+    # counted in requests alone, what a job of 256 KiB makes of one I/O is nobody else's
+    "large I/Os beside small ones": ([run(disks=(DISK,)), LARGE], ""),
+    "small I/Os alone": ([run(disks=(DISK,))], "device.other-io"),
+    # a ramp is in the counters of the device but not in fio's
+    "a ramp": ([run(disks=(disk(reads=150_000),), options={"ramp_time": "5s"})], ""),
+    # without a CPU while fio counted, the ramp was six times as fast
+    "a starved run": ([run(disks=(disk(reads=700_000),), options={"ramp_time": "10s"})], ""),
+    "more than a ramp": ([run(disks=(disk(reads=2_000_000),), options={"ramp_time": "10s"})], "device.other-io"),
+    # the rate of a ramp that lasted longer than what was counted is anybody's guess
+    "a long ramp": ([run(disks=(disk(reads=30_000_000),), options={"ramp_time": "11s"})], ""),
+    "members of an array": ([run(disks=ARRAY)], ""),
+    "one member too many": ([run(disks=(*ARRAY, disk("sdc", reads=40_000, member=True)))], "device.members"),
+    "groups of one fio share its counters": (
+        [
+            run(disks=(disk(reads=200_000),), group=0),
+            run(direction(10_000, mean_us=3199), disks=(disk(reads=200_000),), group=1),
+        ],
+        "",
+    ),
+    "unknown numbers": ([run(directions=(direction(),), workload=Workload(), options={}, fio_version=None)], ""),
+    "no run": ([], ""),
+}
 
 
-def sampler(mean: float, low: float, high: float) -> Sampler:
-    average, least, most = (Quantity.exact(value, "1/s") for value in (mean, low, high))
-    return Sampler("read", "iops", average, least, most, Quantity.exact(1.0, "1/s"))
-
-
-def test_a_sound_run_has_no_finding() -> None:
-    assert rules(run(disks=(disk(reads=100_000),), samplers=(sampler(10_050, 9_000, 11_000),))) == []
+@pytest.mark.parametrize("what", CASES)
+def test_which_rules_a_run_breaks(what: str) -> None:
+    runs, expected = CASES[what]
+    assert " ".join(rules(*runs)) == expected
 
 
 @pytest.mark.parametrize(
@@ -53,44 +102,15 @@ def test_a_group_may_hold_deeper_jobs_of_another_section_unless_it_is_one_job(
     assert ("several sections" in hit.finding.explanation) == (severity == "warning")
 
 
-def test_an_io_that_began_in_the_ramp_counts_whole_and_may_exceed_the_depth() -> None:
-    """A stall of 2.5 s at the end of the ramp: its 32 I/Os carry 80 s of latency into a window of 10 s."""
-    stall = msgspec.structs.replace(latency(4000, 100_000), max=Quantity.exact(2.5e9, "ns"))
-    assert rules(run(direction(10_000, lat=stall), options={"ramp_time": "3s"})) == []
-    without = rules(run(direction(10_000, lat=stall), options={"ramp_time": "0"}))
-    assert without == ["little.impossible!"]
-
-
-def test_a_paced_run_need_not_reach_its_depth() -> None:
-    paced = run(direction(300, mean_us=150), options={"rate_iops": "300"})
-    assert rules(paced) == []
-
-
 @pytest.mark.parametrize("engine", ["psync", "sync", "mmap", "pvsync2"])
 def test_a_synchronous_engine_ignores_iodepth(engine: str) -> None:
     assert rules(run(direction(10_000, mean_us=100), engine=engine)) == ["depth.ignored"]
 
 
-def test_fios_default_engine_is_synchronous_too() -> None:
-    silent = asked(run(direction(10_000, mean_us=100), options={"iodepth": "16"}), ioengine=None, iodepth=16)
-    assert "depth.ignored" in rules(silent)
-
-
 def test_percentiles_in_the_last_bin_say_only_that_it_took_long() -> None:
-    lat = latency(30e6, 30, {50.0: 17112760.320, 99.0: 17112760.320}, longest_us=60e6)
-    assert "percentile.capped" in rules(run(direction(1, seconds=30, lat=lat), depth=32))
+    assert "percentile.capped" in rules(run(direction(1, seconds=30, lat=LATE), depth=32))
     bare = latency(30e6, 30, {}, longest_us=60e6)  # fio gives percentiles of clat unless it is told otherwise
-    assert "percentile.capped" in rules(run(direction(1, seconds=30, lat=bare, clat=lat), depth=32))
-
-
-def test_many_incomplete_ios_are_a_hard_finding() -> None:
-    assert rules(run(direction(mean_us=3200, dropped=3000))) == ["run.incomplete-ios!"]
-
-
-def test_a_job_that_was_to_do_no_io_may_do_none() -> None:
-    assert rules(run(directions=(), engine="cpuio")) == []
-    assert rules(run(directions=(), options={"create_only": "1"})) == []
-    assert rules(run(directions=(), options={"create_only": "0"})) == ["run.no-io!"]
+    assert "percentile.capped" in rules(run(direction(1, seconds=30, lat=bare, clat=LATE), depth=32))
 
 
 def test_an_early_end_is_a_warning_unless_the_size_was_done() -> None:
@@ -101,64 +121,9 @@ def test_an_early_end_is_a_warning_unless_the_size_was_done() -> None:
     assert hit.finding.severity == "note"
 
 
-def test_reads_that_the_device_never_saw_came_from_a_cache() -> None:
-    assert rules(run(disks=(disk(reads=20_000),))) == ["cache.not-from-device!"]
-    buffered = asked(run(disks=(disk(reads=20_000),)), direct=False)
-    assert rules(buffered) == ["cache.page-cache", "cache.not-from-device"]
-
-
-def test_requests_without_sectors_are_counted_with_care() -> None:
-    merged = disk(reads=2_000, read_sectors=None, write_sectors=None)
-    assert rules(asked(run(disks=(merged,)), direct=False)) == ["cache.page-cache"], "read-ahead makes large requests"
-    few = disk(reads=20, read_sectors=None, write_sectors=None)
-    assert "cache.not-from-device" in rules(asked(run(disks=(few,)), direct=False))
-
-
-def test_somebody_elses_io_on_the_device() -> None:
-    assert rules(run(disks=(disk(reads=150_000),))) == ["device.other-io"]
-    assert rules(run(disks=(disk(reads=100_000, writes=30_000),))) == ["device.other-io"]
-
-
-def test_large_ios_beside_small_ones_are_split_on_their_way_down() -> None:
-    """Counted in requests alone, what a job of 256 KiB makes of one I/O is nobody else's."""
-    split = disk(reads=100_000 + 2 * 30_000, read_sectors=None, write_sectors=None)
-    small, large = run(disks=(split,)), run(direction(3_000, bs=256 << 10, mean_us=10_000), disks=(split,))
-    assert rules(small, asked(large, bs=256 << 10)) == []
-    assert rules(small) == ["device.other-io"]
-
-
-def test_the_ramp_is_in_the_device_counters_but_not_in_fios() -> None:
-    ramped = run(disks=(disk(reads=150_000),), options={"ramp_time": "5s"})
-    assert rules(ramped) == []
-    starved = run(disks=(disk(reads=700_000),), options={"ramp_time": "10s"})
-    assert rules(starved) == [], "without a CPU while fio counted: the ramp was six times as fast"
-    assert rules(run(disks=(disk(reads=2_000_000),), options={"ramp_time": "10s"})) == ["device.other-io"]
-    longer = run(disks=(disk(reads=30_000_000),), options={"ramp_time": "11s"})
-    assert rules(longer) == [], "it lasted longer than what was counted: its rate is anybody's guess"
-
-
-def test_members_read_what_the_array_read() -> None:
-    array = disk("md0", reads=100_000)
-    members = [disk(name, reads=50_000, member=True) for name in ("sda", "sdb")]
-    assert rules(run(disks=(array, *members))) == []
-    members.append(disk("sdc", reads=40_000, member=True))
-    assert rules(run(disks=(array, *members))) == ["device.members"]
-
-
-def test_groups_of_one_fio_share_its_disk_counters() -> None:
-    disks = (disk(reads=200_000),)
-    assert rules(run(disks=disks, group=0), run(direction(10_000, mean_us=3199), disks=disks, group=1)) == []
-
-
 def test_every_rule_explains_itself() -> None:
     assert len({rule.id for rule in RULES}) == len(RULES)
     assert all(rule.says and rule.needs and rule.remedy for rule in RULES)
-
-
-def test_unknown_numbers_fire_no_rule() -> None:
-    silent = run(directions=(direction(),), workload=Workload(), options={}, fio_version=None)
-    assert rules(silent) == []
-    assert rules() == []
 
 
 def numbers(low: float, mean: float, high: float, count: int = 1000, **percentiles: float) -> Latency:
@@ -166,10 +131,6 @@ def numbers(low: float, mean: float, high: float, count: int = 1000, **percentil
     spread = {float(name[1:]): Quantity.exact(value * 1e3, "ns") for name, value in percentiles.items()}
     exact = [Quantity.exact(value * 1e3, "ns") for value in (low, mean, high)]
     return Latency(count, mean=exact[1], stddev=unknown("ns"), min=exact[0], max=exact[2], percentiles=spread)
-
-
-def holding(whose: str, found: Latency) -> dict[str, Any]:
-    return {whose: found}
 
 
 IMPOSSIBLE = {
@@ -188,7 +149,8 @@ IMPOSSIBLE = {
 @pytest.mark.parametrize("name", IMPOSSIBLE)
 def test_numbers_that_no_set_of_ios_can_have_are_a_hard_finding(name: str, whose: str) -> None:
     found, says = IMPOSSIBLE[name]
-    one = run(direction(), sync=found) if whose == "sync" else run(direction(**holding(whose, found)))
+    parts: dict[str, Any] = {whose: found}
+    one = run(direction(), sync=found) if whose == "sync" else run(direction(**parts))
     hits = [hit.finding for hit in audit([one]).hits if hit.finding.rule in ("latency.order", "mean.zero")]
     assert [hit.severity for hit in hits] == ["hard"]
     assert says in hits[0].explanation

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import pytest
-from fio_runs import direction, disk, latency, run
+from fio_runs import asked, direction, disk, latency, run, sampler
 
 from iodelta.audit import RULES, audit
 from iodelta.audit.engine import judge
 from iodelta.audit.model import Evidence
-from iodelta.ingest import Run, Sampler
+from iodelta.ingest import Run
 from iodelta.ingest.report import read_text
 from iodelta.trial import Latency, Quantity
 
 SOUND = direction(mean_us=3200)
-
-
-def asked(one: Run, **changes: Any) -> Run:
-    return msgspec.structs.replace(one, workload=msgspec.structs.replace(one.workload, **changes))
 
 
 def row(iops: str, bandwidth: str = "39.1", mean: str = "3.2", p99: str = "6", name: str = "a") -> list[Run]:
@@ -60,11 +54,6 @@ def rounded_mean() -> Latency:
     """Printed as 0.00: one I/O of 1 us among so many makes no more."""
     mean = Quantity(0.0, 0.0, 5.0, "ns")
     return msgspec.structs.replace(latency(0, 100_000, longest_us=1), mean=mean)
-
-
-def sampler(mean: float, low: float, high: float) -> tuple[Sampler, ...]:
-    average, least, most = (Quantity.exact(value, "1/s") for value in (mean, low, high))
-    return (Sampler("read", "iops", average, least, most, Quantity.exact(1.0, "1/s")),)
 
 
 def busy(share: float) -> Run:
