@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import signal
@@ -136,6 +137,20 @@ def test_points_come_back_as_they_were_in_order_of_time(store: Store) -> None:
     assert [point.describe for point in line.points] == ["v6.1", "v6.2", "v6.3"]
     assert [point.y for point in line.points] == [night(number).points[0].y for number in (1, 2, 3)]
     assert [point.r_se for point in line.points] == [0.004] * 3
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_series_keeps_its_unit_when_nights_come_in_another(store: Store, together: bool) -> None:
+    told = []
+    for number, (unit, value) in enumerate([("ns", 2e6), ("ms", 2.0), ("s", 0.002)]):
+        one = night(number)
+        points = tuple(msgspec.structs.replace(point, unit=unit, y=math.log(value)) for point in one.points)
+        told.append(msgspec.structs.replace(one, points=points))
+    for part in [told] if together else [[one] for one in told]:
+        store.add_all(part)
+    [line] = store.lines()
+    assert line.unit == "ns"
+    assert [point.y for point in line.points] == pytest.approx([math.log(2e6)] * 3)
 
 
 def test_series_stand_in_the_one_order_of_cells(store: Store) -> None:

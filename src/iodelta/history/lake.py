@@ -29,6 +29,7 @@ from iodelta.history.log import (
     read_entry,
 )
 from iodelta.history.points import Key
+from iodelta.history.rows import in_unit
 from iodelta.history.scan import Kept, scanned
 from iodelta.history.store import Line, Store
 
@@ -222,14 +223,15 @@ def lines_of(target: str, machine: str, numbers: Sequence[int] = ()) -> Iterator
     ):
         first = part.row(0, named=True)
         key = from_json(first["key"], Key)
-        line = tuple(map(_point, part.iter_rows(named=True)))
+        line = tuple(_point(row, first["unit"]) for row in part.iter_rows(named=True))
         yield Line(
             key, first["cell"], first["variant"], first["better"], first["unit"], line
         )
 
 
-def _point(row: dict[str, Any]) -> HistoryPoint:
+def _point(row: dict[str, Any], unit: str) -> HistoryPoint:
     values = {name: row[name] for name in HistoryPoint.__struct_fields__}
+    values["y"] = in_unit(row["y"], row["unit"], unit)
     return HistoryPoint(**(values | {"flags": tuple(row["flags"].split())}))
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import msgspec
 
+from iodelta.experiment.command import kept_unit
 from iodelta.history.answers import HistoryPoint
 from iodelta.history.points import Night, Point
 
@@ -40,6 +42,13 @@ def series_row(number: int, point: Point) -> dict[str, Any]:
         "better": point.better,
         "unit": point.unit,
     }
+
+
+def in_unit(y: float, unit: str, other: str) -> float:
+    """Return the logarithm of a value in another unit: a series keeps its first one. Unchanged where they measure
+    different things."""
+    (base, factor), (wanted, divisor) = kept_unit(unit), kept_unit(other)
+    return y + math.log(factor / divisor) if base == wanted else y
 
 
 def point_row(number: int, point: Point, night: Night) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from iodelta.history.rows import (
     NIGHT_COLUMNS,
     POINT_COLUMNS,
     experiment_row,
+    in_unit,
     point_of,
     point_row,
     series_row,
@@ -460,18 +461,18 @@ def _write(
     touched: set[int] = set()
     experiments: list[dict[str, Any]] = []
     points: list[dict[str, Any]] = []
+    own_units: list[str] = []
     series: dict[int, Point] = {}
 
     def flush() -> None:
-        there = (
-            set(
-                connection.scalars(
-                    sa.select(SERIES.c.id).where(SERIES.c.id.in_(series))
-                )
-            )
-            if series
-            else set()
-        )
+        units = {number: point.unit for number, point in series.items()}
+        there: dict[int, str] = {}
+        if series:
+            query = sa.select(SERIES.c.id, SERIES.c.unit).where(SERIES.c.id.in_(series))
+            there = {row.id: row.unit for row in connection.execute(query)}
+        units |= there
+        for row, unit in zip(points, own_units, strict=True):
+            row["y"] = in_unit(row["y"], unit, units[row["series"]])
         rows = [
             series_row(number, point)
             for number, point in series.items()
@@ -486,7 +487,7 @@ def _write(
             if own:
                 connection.execute(table.insert(), own)
         touched.update(series)
-        for gathered in (experiments, points, series):
+        for gathered in (experiments, points, own_units, series):
             gathered.clear()
 
     for night in nights:
@@ -506,7 +507,8 @@ def _write(
                 before = _take_out(connection, night.identifier)
             experiments.append(experiment_row(night))
             for point in night.points:
-                series[point.key.number] = point
+                series.setdefault(point.key.number, point)
+                own_units.append(point.unit)
                 points.append(point_row(point.key.number, point, night))
             if before or len(points) >= TOGETHER:
                 flush()
