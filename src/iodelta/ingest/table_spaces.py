@@ -15,6 +15,7 @@ from operator import itemgetter
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.table_cells import is_number, is_value
 from iodelta.ingest.table_columns import is_column
+from iodelta.ingest.table_flat import flattened
 from iodelta.ingest.table_grids import LONGEST, MOST_COLUMNS, RULE, Grid, grid
 from iodelta.ingest.table_headings import (
     is_of_another,
@@ -50,6 +51,7 @@ def splits(lines: Sequence[Line], index: int, most: int) -> Iterator[Grid]:
         _at_gaps(lines, index, block),
         _at_wide_gaps(lines, index, block),
         _at_every_gap(lines, index, block),
+        _flat(lines, index),
     )
     yield from (way for way in ways if way is not None and not _is_torn(way))
 
@@ -306,3 +308,10 @@ def _cut(text: str, columns: Sequence[tuple[int, int]]) -> list[str]:
 def _joins_numbers(rows: Sequence[Row]) -> bool:
     cells = chain.from_iterable(cells for _, cells, _ in rows)
     return any(map(_TWO_NUMBERS.search, cells))
+
+
+def _flat(lines: Sequence[Line], index: int) -> Grid | None:
+    flat = flattened(lines, index)
+    if flat is None:
+        return None
+    return grid(*flat, index)
