@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -98,36 +97,6 @@ def test_a_lone_night_does_not_stretch_the_scale_and_is_marked(by: float) -> Non
     assert (marked[place], marked.count("!"), marks.count("!")) == ("!", 1, 0)
 
 
-def test_a_lone_night_moves_neither_the_level_nor_the_axis_and_the_table_has_it_whole() -> None:
-    """Its neighbours, which one night in twenty cannot make slower, keep their line."""
-    points = [point(number) for number in range(NIGHTS)]
-    quiet = charts_of(history(line(points)))[0][1][0]
-    points[30] = moved(points[30], 0.4)
-    ratio, value = charts_of(history(line(points)))[0][1]
-    for before, after in zip(quiet.extra["flats"], ratio.extra["flats"], strict=True):
-        assert after["value"] == pytest.approx(before["value"], abs=0.05)
-    room = max(row["high"] for row in quiet.rows) - min(row["low"] for row in quiet.rows)
-    assert min(row["value"] for row in ratio.rows) > min(row["value"] for row in quiet.rows) - room
-    assert [one["t"] for one in ratio.extra["beyond"]] == [round(1000 * points[30].t)]
-    assert (quiet.extra["beyond"], value.extra["beyond"]) == ([], [])
-    assert "-33" in value.table[30][4]
-
-
-def test_two_nights_far_off_are_on_the_scale() -> None:
-    points = [point(number) for number in range(NIGHTS)]
-    points[-2:] = [moved(one, 0.3) for one in points[-2:]]
-    bars, marks = spark(history(line(points))[0], "12345678")
-    assert set(bars[-2:]) == {"1"}
-    assert ("!" in marks, "^" in marks) == (False, True)
-
-
-def test_equal_nights_but_one_are_drawn_alike_and_the_one_is_marked() -> None:
-    points = [msgspec.structs.replace(point(number), epoch="one", r=0.0) for number in range(20)]
-    points[10] = moved(points[10], 0.01)
-    bars, marks = spark(history(line(points))[0], "12345678")
-    assert (bars, marks) == ("5" * 10 + "1" + "5" * 9, " " * 10 + "!")
-
-
 def test_a_step_is_told_once_with_size_and_range_and_an_epoch_with_what_differs(found: list[Course]) -> None:
     story = of_courses(found[:1], NIGHTS)
     (step,) = story.lead[0].items
@@ -184,26 +153,3 @@ def test_the_page_draws_every_night_asks_nobody_and_fits(watched: Watched, found
     assert shown.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert shown.evaluate(NAMELESS) == []
     assert shown.evaluate(COLLIDING) == []
-
-
-def test_what_charts_hold_is_valid_json_whatever_the_names(file: Path) -> None:
-    text = file.read_text()
-    parts = text.split('<script type="application/json" id="spec-')[1:]
-    assert len(parts) == 5
-    for part in parts:
-        json.loads(part.partition(">")[2].partition("</script>")[0])
-
-
-def test_one_night_that_is_hardly_known_leaves_the_others_readable() -> None:
-    """Its value is drawn where it is; its interval of 150 % goes to the edge of the chart, and whole into the table."""
-    points = [point(number) for number in range(NIGHTS)]
-    points[3] = msgspec.structs.replace(points[3], r=0.05, r_se=0.4, se=0.4)
-    (course,) = history(line(points))
-    ratio, value = charts_of([course])[0][1]
-    for figure in (ratio, value):
-        values = [row["value"] for row in figure.rows]
-        shown = max(row["high"] for row in figure.rows) - min(row["low"] for row in figure.rows)
-        typical = figure.rows[0]["high"] - figure.rows[0]["low"]
-        assert shown <= max(values) - min(values) + 2.1 * typical
-        assert all(row["low"] <= row["value"] <= row["high"] for row in figure.rows)
-    assert any("-57" in cell for cell in value.table[3]), value.table[3]

@@ -10,13 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 from browsers import PATIENCE
+from msgspec.structs import replace
 from playwright.sync_api import Browser
 from prepared_disk import disk
 from test_charts import source
 
 from iodelta.report.formats.charts import Figure, figures, rounds
 from iodelta.report.formats.charts.specs import filled
-from iodelta.report.formats.html.page import KEPT, LINES, LONG, SHOWN, open_ones
+from iodelta.report.formats.html.page import LONG, SHOWN
 from iodelta.report.formats.html.page import page as page_of
 from iodelta.report.formats.html.write import report
 from iodelta.report.stories.preparation import of_preparation
@@ -62,7 +63,7 @@ def without(part: Any) -> Any:
 def test_the_page_draws_what_the_pictures_draw(browser: Browser, tmp_path: Path) -> None:
     """The page's script fills specifications by itself; pictures are filled by Python."""
     own = charts()
-    odd = msgspec.structs.replace(own[0], name="odd", alt="@alt", title="@title")
+    odd = replace(own[0], name="odd", alt="@alt", title="@title")
     own.append(odd)
     path = tmp_path / "page.html"
     path.write_bytes(page(own))
@@ -80,7 +81,7 @@ def test_the_page_draws_what_the_pictures_draw(browser: Browser, tmp_path: Path)
 
 def test_a_specification_is_in_the_page_once_for_all_charts_of_its_family() -> None:
     one = charts()[0]
-    many = [msgspec.structs.replace(one, name=f"one-{at}") for at in range(20)]
+    many = [replace(one, name=f"one-{at}") for at in range(20)]
     assert page(many).count(b'id="spec-one-') == 20
     assert page(many).count(f'id="family-{one.spec}"'.encode()) == 1
     assert page(many).count(b'"$schema"') == 1
@@ -95,16 +96,3 @@ def test_only_the_first_rows_of_a_long_table_stand_open_and_none_is_lost(count: 
     assert tuple(map(len, tables)) == parts
     assert [int(row) for one in tables for row in one] == list(range(1, count + 1))
     assert len(re.findall("<details", text)) == len(parts) - 1
-
-
-def test_charts_that_stand_open_have_no_more_lines_than_a_reader_looks_through() -> None:
-    one = charts()[0]
-    for lines in (1, 10, 40, 200):
-        rows = [{"row": str(at)} for at in range(lines)]
-        own = [msgspec.structs.replace(one, name=f"chart{'x' * at}", rows=rows) for at in range(12)]
-        assert len(open_ones(own, None)) == max(1, min(KEPT, LINES // lines))
-    assert len(open_ones(own[:1], None)) == 1
-    assert len(open_ones([], None)) == 0
-    few = [msgspec.structs.replace(one, name=f"chart{'x' * at}", rows=rows[:40]) for at in range(7)]
-    assert len(open_ones(few, None)) == LINES // 40
-    assert len(open_ones(few[:6], None)) == 6

@@ -71,15 +71,6 @@ def test_a_report_has_them_on_a_terminal_only() -> None:
     assert max(map(len, drawn.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("width", [80, 120])
-def test_names_of_changes_that_differ_at_their_ends_are_cut_where_they_are_alike(width: int) -> None:
-    common = "randread bsrange=4k-64k iodepth 4 against randread 128k iodepth 4 "
-    changes = [Change(f"{common}{what}", 0.1, None, None, "no verdict") for what in ("IOPS", "mean lat")]
-    lines = [line.plain for line in bars(changes, 0.01, width)]
-    assert [what in line for what, line in zip(("IOPS", "mean lat"), lines[1:], strict=True)] == [True, True]
-    assert max(map(len, lines)) <= width
-
-
 def test_a_sweep_over_decades_is_logarithmic_and_says_so(tmp_path: Path) -> None:
     for at in range(8):
         write(tmp_path / "r" / f"{at}.json", 10.0**at, depth=2**at)

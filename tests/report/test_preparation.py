@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from prepared_disk import FALLING, disk
 from test_console import account, experiment
 
@@ -65,7 +66,7 @@ def test_a_preparation_says_what_the_machine_was_and_how_to_do_it_again(state: s
 def test_what_a_step_without_an_end_wrote_is_called_unknown_never_nothing(kind: str, noun: str) -> None:
     whole = disk((), state="running")
     asked = Prepare(purge="discard")
-    killed = msgspec.structs.replace(whole, prepare=asked, filled=0, purged=False, unfinished={kind: 2})
+    killed = replace(whole, prepare=asked, filled=0, purged=False, unfinished={kind: 2})
     method = " ".join(item.text for item in section_of(killed, "Method").items)
     assert method.count(f"not known: what 2 {noun} without an end did") == 1
     assert "wrote 0 B" not in method
@@ -106,13 +107,6 @@ def test_rounds_that_the_picture_leaves_out_are_counted(more: int, said: str) ->
     assert how.items[0].text.endswith(said or "marked *.")
 
 
-def test_the_heights_of_the_picture_are_those_of_the_values() -> None:
-    story = of_preparation(PrepareAnswer("one", disk((800.0, 400.0, 100.0, 800.0, 800.0)), "1"))
-    (drawn,) = [one for one in story.sections if one.drawing]
-    columns = [[line.text[12 + 2 * at] for line in drawn.items[:-1]] for at in range(5)]
-    assert [sum(mark != " " for mark in column) for column in columns] == [8, 4, 1, 8, 8]
-
-
 def test_the_chart_shades_the_window_of_five_rounds() -> None:
     made = figure(disk())
     (window,) = made.extra["window"]
@@ -125,7 +119,7 @@ def test_the_chart_shades_the_window_of_five_rounds() -> None:
 
 def test_everything_about_an_experiment_says_how_its_disk_was_prepared() -> None:
     prepared = disk()
-    found = msgspec.structs.replace(account(experiment(), {}), prepared=(prepared,))
+    found = replace(account(experiment(), {}), prepared=(prepared,))
     told = " ".join(" ".join(line.plain for line in lines(found, 80, verbose=True)).split())
     assert f"Preparation of the disk {prepared.path}: {answer(prepared)}" in told
     assert "Round by round" in told
@@ -141,15 +135,6 @@ def test_the_example_in_the_documentation_is_what_was_measured() -> None:
     begin = printed.index(drawn.items[0].text.strip())
     assert printed[begin : begin + len(drawn.items)] == [item.text.strip() for item in drawn.items]
     assert answer(measured.disk) in " ".join(page.split())
-
-
-@pytest.mark.parametrize("log", [False, True])
-def test_the_layers_of_the_chart_share_one_axis(log: bool) -> None:
-    """Vega-Lite warned in the console of the page: "Conflicting axis property "grid" (true and false)"."""
-    layers = filled(figure(disk(), log=log))["layer"]
-    axes = [layer["encoding"]["x"]["axis"] for layer in layers if "x" in layer.get("encoding", {})]
-    assert len(axes) > 2
-    assert all(axis == axes[0] for axis in axes)
 
 
 def test_one_screen_holds_the_rounds_and_names_the_command_for_the_method() -> None:

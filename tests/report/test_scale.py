@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from fio_files import write
+from msgspec.structs import replace
 from test_charts import source as experiment_source
 from test_command_options import call
 from test_timelines import drawn as timelines_of
@@ -18,10 +17,8 @@ from test_values import bench, values
 
 from iodelta.ingest.layouts import Layout
 from iodelta.report.formats.charts import Figure, Source, figures
-from iodelta.report.formats.charts.heat import cuts_of
 from iodelta.report.formats.charts.sources import of_layout
 from iodelta.report.formats.charts.specs import filled
-from iodelta.study.values import Value
 
 VALUES = ("values", "percentiles", "over", "sweep", "knee", "timeline", "seconds-read-", "rounds")
 """How the names of figures begin that show values as measured; "values-cpu" is one of them."""
@@ -63,7 +60,7 @@ def sources(tmp_path: Path) -> list[Source]:
 
 @pytest.mark.parametrize("scale", ["log", "linear"])
 def test_every_chart_of_values_has_the_axis_that_is_asked_for(scale: Any, sources: list[Source]) -> None:
-    drawn = [figure for one in sources for figure in of_values(msgspec.structs.replace(one, scale=scale))]
+    drawn = [figure for one in sources for figure in of_values(replace(one, scale=scale))]
     assert {figure.name.partition("-")[0] for figure in drawn} >= {name.partition("-")[0] for name in VALUES}
     found = {figure.name: kinds(figure) for figure in drawn}
     # The CPU and the latency of these files are one number each, which no logarithmic axis can show.
@@ -78,14 +75,14 @@ def test_without_a_wish_each_chart_chooses(sources: list[Source]) -> None:
 
 def test_a_logarithmic_axis_shows_nothing_at_or_below_zero_and_says_so(sources: list[Source]) -> None:
     held = values({"zero": [0.0], "from zero": [0.0, 5.0, 9.0], "most": [70.0]})
-    some = msgspec.structs.replace(of_layout(Layout("content", ())), values=held, variants=("a",))
+    some = replace(of_layout(Layout("content", ())), values=held, variants=("a",))
     for one in (some, *sources):
-        for figure in of_values(msgspec.structs.replace(one, scale="log")):
+        for figure in of_values(replace(one, scale="log")):
             for row in (*figure.rows, *figure.extra.get("spans", ())):
                 shown = [row[name] for name in ("value", "low", "high", "iops") if row.get(name) is not None]
                 assert shown, figure.name
                 assert min(shown) > 0, (figure.name, row)
-    bars = next(f for f in of_values(msgspec.structs.replace(some, scale="log")) if f.name == "values-read-iops")
+    bars = next(f for f in of_values(replace(some, scale="log")) if f.name == "values-read-iops")
     assert [row["cell"] for row in bars.rows] == ["from zero", "most"]
     assert "zeros" in bars.note
     assert len(bars.table) == 3
@@ -93,28 +90,8 @@ def test_a_logarithmic_axis_shows_nothing_at_or_below_zero_and_says_so(sources: 
 
 def test_numbers_and_tables_do_not_depend_on_the_axis(sources: list[Source]) -> None:
     for one in sources:
-        log, linear = (of_values(msgspec.structs.replace(one, scale=scale)) for scale in ("log", "linear"))
+        log, linear = (of_values(replace(one, scale=scale)) for scale in ("log", "linear"))
         assert [(f.name, f.title, f.alt, f.table) for f in log] == [(f.name, f.title, f.alt, f.table) for f in linear]
-
-
-def test_the_knee_stands_on_the_line_as_it_is_drawn() -> None:
-    """Between two points a logarithmic axis draws a geometric line, a linear one an arithmetic line."""
-    levels = {}
-    for scale in ("log", "linear"):
-        drawn = of_values(msgspec.structs.replace(experiment_source(sd=0.002), scale=scale))
-        figure = next(f for f in drawn if f.name == "sweep-read.iops")
-        levels[scale] = next(row["level"] for row in figure.extra["knees"] if row["variant"] == "old")
-    assert levels["log"] < levels["linear"]
-
-
-def test_colours_of_a_heat_map_go_by_factors_or_by_steps() -> None:
-    held = {
-        ("c", str(rate)): Value(cell="c", variant=str(rate), kind="read", metric="iops", value=rate)
-        for rate in (10.0, 40.0)
-    }
-    by_factors, by_steps = cuts_of(held.values(), log=True), cuts_of(held.values(), log=False)
-    assert {round(b / a, 6) for a, b in pairwise(by_factors)} == {round(4 ** (1 / 6), 6)}
-    assert {round(b - a, 6) for a, b in pairwise(by_steps)} == {5.0}
 
 
 @pytest.mark.parametrize("command", [("show", "A"), ("compare", "A", "B"), ("report", "A")])

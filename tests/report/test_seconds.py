@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from iodelta.report.formats.charts import Source, seconds
-from iodelta.study.seconds import course, kinds, loads, stays
+from iodelta.study.seconds import course, stays
 from iodelta.trial import Background, Finding, Trial
 
 NOISE = Finding("trial.noise", "warning", "trial", "disturbed")
-NOTE = Finding("trial.note", "note", "trial", "nothing much")
 
 
 def trial(
@@ -47,23 +46,11 @@ def test_a_stall_inside_a_trial_is_the_foot_of_its_line() -> None:
     assert (stalled.start, stalled.end) == (60, 70)
 
 
-def test_flags_are_rings_and_notes_are_not() -> None:
-    (figure,) = seconds.figures(source([trial(0, [9.0], flags=(NOISE,)), trial(1, [9.0], flags=(NOTE,))]))
-    assert [row["trial"] for row in figure.extra["flagged"]] == ["0"]
-    assert "1 flagged" in figure.alt
-
-
 def test_every_session_but_the_first_has_a_border_where_it_began() -> None:
     begun = (1_700_000_000.0 - 5, 1_700_000_000.0 + 150)
     (figure,) = seconds.figures(source([trial(at, [9.0, 9.0]) for at in range(4)], begun))
     assert [row["t"] for row in figure.extra["sessions"]] == [150]
     assert "2 sessions" in figure.alt
-
-
-def test_background_load_is_shaded_from_the_first_to_the_last_loaded_trial_in_a_row() -> None:
-    loaded = [trial(at, [9.0, 9.0], load=at in (1, 2, 4)) for at in range(5)]
-    assert [(span.start, span.end) for span in loads(loaded)] == [(60, 122), (240, 242)]
-    assert loads([trial(0, [1.0])]) == []
 
 
 def test_the_course_of_trials_is_second_by_second_and_as_long_as_half_of_them() -> None:
@@ -88,8 +75,3 @@ def test_a_run_of_many_trials_is_drawn_as_few_and_loses_no_extreme() -> None:
 @pytest.mark.parametrize("rates", [[], [0.0, 0.0], [float("nan"), 1.0]], ids=["none", "zeros", "nan"])
 def test_trials_without_usable_seconds_draw_nothing(rates: list[float]) -> None:
     assert list(seconds.figures(source([trial(at, rates) for at in range(3)]))) == []
-
-
-def test_directions_are_told_apart() -> None:
-    assert kinds([trial(0, [1.0])]) == ("read",)
-    assert kinds([]) == ()

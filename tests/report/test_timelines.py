@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from iodelta.cli import compare as compare_command
 from iodelta.cli import show as show_command
 from iodelta.ingest import read
 from iodelta.report.formats.charts import Source, timeline
@@ -61,22 +60,6 @@ def test_latencies_of_reads_and_writes_are_not_added_up(tmp_path: Path) -> None:
     rows = (f"{500 * at}, 1000, {kind}, 0, 0\n" for at in range(1, 21) for kind in (0, 1))
     (tmp_path / "mixed_lat.1.log").write_text("".join(rows))
     assert [one.kind for one in drawn(x=tmp_path)] == ["read", "write"]
-
-
-def test_logs_of_other_names_are_drawn_together_all_the_same(tmp_path: Path) -> None:
-    write(tmp_path / "a", "old-kernel_iops.log", [1000] * 20)
-    write(tmp_path / "b", "new-kernel_iops.log", [900] * 20)
-    (found,) = drawn(a=tmp_path / "a", b=tmp_path / "b")
-    assert [track.side for track in found.tracks] == ["a", "b"]
-
-
-def test_runs_of_one_folder_are_overlaid_and_the_clones_of_a_job_too(tmp_path: Path) -> None:
-    for run in ("one", "two", "three"):
-        write(tmp_path, f"{run}_iops.1.log", [10] * 20)
-    (found,) = drawn(x=tmp_path)
-    assert {track.name for track in found.tracks} == {"one 1", "two 1", "three 1"}
-    write(tmp_path, "one_iops.2.log", [10] * 20)
-    assert sorted((one.part, len(one.tracks)) for one in drawn(x=tmp_path)) == [("one", 2), ("three", 1), ("two", 1)]
 
 
 def test_more_lines_than_colours_make_more_charts_and_none_is_lost(tmp_path: Path) -> None:
@@ -137,18 +120,6 @@ def test_poor_logs_make_charts_of_finite_numbers(tmp_path: Path, rows: str, of: 
             assert figure.spec == "timeline" or all(value > 0 for value in numbers)
 
 
-def test_the_table_has_the_same_mean_as_the_line(tmp_path: Path) -> None:
-    write(tmp_path, "x_iops.1.log", [float(at % 90) for at in range(5000)])
-    text = (tmp_path / "x_iops.1.log").read_text().replace(".0,", ",")
-    (tmp_path / "x_iops.1.log").write_text(text)
-    (found,) = drawn(x=tmp_path)
-    (figure,) = figures([found])
-    assert len(figure.table) <= timeline.LINES
-    fine, coarse = (found.tracks[0].points(most) for most in (600, timeline.LINES))
-    assert sum(p.mean for p in fine) / len(fine) == pytest.approx(sum(p.mean for p in coarse) / len(coarse), rel=0.02)
-    assert max(p.high for p in coarse) == 89
-
-
 @pytest.mark.parametrize(("size", "expected"), [(0, "mean over time 1 ms"), (4096, "mean 1 ms")])
 def test_a_caption_says_over_what_a_mean_latency_is(tmp_path: Path, size: int, expected: str) -> None:
     """Windows do not say how many I/Os they hold, so each weighs as long as it is; single I/Os weigh alike."""
@@ -168,14 +139,3 @@ def test_show_draws_logs_that_lie_next_to_their_report(tmp_path: Path) -> None:
     text = page.read_text()
     assert "Read IOPS over time" in text
     assert "s without I/O" in text
-
-
-def test_compare_overlays_the_logs_of_both_sides(tmp_path: Path) -> None:
-    for side, level in (("old", 1000), ("new", 900)):
-        write(tmp_path / side, "randread_iops.1.log", [level] * 20)
-    pictures = tmp_path / "pictures"
-    sides = [str(tmp_path / side) for side in ("old", "new")]
-    found = CliRunner().invoke(compare_command.command, [*sides, "--charts", str(pictures)])
-    assert found.exit_code in (0, 1, 3), found.output
-    (picture,) = pictures.glob("timeline-*.svg")
-    assert all(side in picture.read_text() for side in ("old", "new"))
