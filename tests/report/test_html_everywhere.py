@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,11 +78,6 @@ def test_every_graphic_has_a_name_or_is_hidden_behind_one_that_has(page: Page) -
     assert page.locator(".plot").evaluate_all("all => all.filter(one => !one.ariaLabel).length") == 0
 
 
-def test_no_tick_label_meets_another(page: Page) -> None:
-    assert page.locator(".plot svg .role-axis-label text").count() > 100
-    assert page.evaluate(COLLIDING) == []
-
-
 def test_everything_is_drawn_once_the_page_is_loaded_wherever_it_is_scrolled(browser: Browser, file: Path) -> None:
     """Whoever captures a whole page waits for nothing but its loading."""
     page = browser.new_page(viewport={"width": 1440, "height": 900})
@@ -106,44 +100,3 @@ def test_no_heading_is_left_at_the_bottom_of_a_sheet(browser: Browser, file: Pat
     page.emulate_media(media="print")
     assert page.evaluate(ORPHANED, height) == []
     page.close()
-
-
-DARKEST = """
-async (data) => {
-  const image = new Image();
-  image.src = `data:image/png;base64,${data}`;
-  await image.decode();
-  const canvas = Object.assign(document.createElement("canvas"), { width: image.width, height: image.height });
-  const context = canvas.getContext("2d");
-  context.drawImage(image, 0, 0);
-  const row = context.getImageData(0, image.height - 5, image.width, 1).data;
-  const luminance = (at) => row[4 * at] + row[4 * at + 1] + row[4 * at + 2];
-  return [luminance(2), luminance(image.width >> 1), luminance(image.width - 3)];
-}
-"""
-"""Luminance of a row of pixels below the table at the left edge, in the middle and at the right edge."""
-
-
-@pytest.mark.parametrize("scheme", one_at_push(["light", "dark"]))
-def test_a_table_that_goes_on_beside_the_screen_shows_that_it_does(browser: Browser, file: Path, scheme: str) -> None:
-    page = opened(browser, file, 390, scheme)
-    wide = page.locator(".scroll").evaluate_all("all => all.map(one => one.scrollWidth > one.clientWidth + 8)")
-    assert any(wide)
-    table = page.locator(".scroll").nth(wide.index(True))
-    blank = browser.new_page()
-
-    def edges() -> list[int]:
-        shot = base64.b64encode(table.screenshot()).decode()
-        found: list[int] = blank.evaluate(DARKEST, shot)
-        return found
-
-    table.evaluate("one => { one.style.paddingBottom = '8px' }")
-    begin = edges()
-    table.evaluate("one => one.scrollTo(one.scrollWidth, 0)")
-    end = edges()
-    assert abs(begin[2] - begin[1]) > 60, "more is to the right"
-    assert abs(begin[0] - begin[1]) < 20
-    assert abs(end[0] - end[1]) > 60, "more is to the left"
-    assert abs(end[2] - end[1]) < 20
-    page.close()
-    blank.close()

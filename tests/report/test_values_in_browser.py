@@ -6,20 +6,17 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
-import msgspec
 import pytest
 from browsers import resize
 from fio_files import write
+from msgspec.structs import replace
 from playwright.sync_api import Browser
 from test_charts import source
-from test_console import account, experiment
 from test_html import Watched, file, html, told
 from test_html_everywhere import COLLIDING, NAMELESS
 from test_inert import hostile_account
 from waiting import until
 
-from benchmarks.gallery.__main__ import unpacked
-from benchmarks.gallery.theirs import DISKS
 from iodelta.audit import audit
 from iodelta.ingest.layouts import Layout, read_layout
 from iodelta.report.formats.charts import figures, forest
@@ -27,7 +24,6 @@ from iodelta.report.formats.charts.sources import of_layout
 from iodelta.report.formats.html.page import MANY
 from iodelta.report.formats.html.result import charts_of, charts_of_runs, html_of
 from iodelta.study.comparison import compare
-from iodelta.study.paths import read_one
 from iodelta.study.runs import shown
 from iodelta.study.values import Place, of_samples
 from iodelta.trial import Direction, Quantity
@@ -103,13 +99,6 @@ POWERS = """
 """
 """Numbers of an axis with a power of ten: ``3e+1`` is neither 25 nor 30 to a reader."""
 
-FRAMES = """
-() => [...document.querySelectorAll(".plot")].map((plot) => {
-  const frame = plot.querySelector("svg .mark-group.role-frame .background").getBoundingClientRect();
-  return [plot.id, frame.width / plot.getBoundingClientRect().width];
-})
-"""
-"""The share of each chart's width that is left to what it draws."""
 
 RAGGED = """
 () => [...document.querySelectorAll("table")].flatMap((table) => {
@@ -193,27 +182,6 @@ def test_rates_of_nine_decades_can_be_read_and_no_label_of_a_point_meets_another
         page.close()
 
 
-@pytest.mark.night
-def test_a_comparison_of_three_disks_can_be_read_on_every_screen_and_on_paper(browser: Browser, tmp_path: Path) -> None:
-    folder = unpacked(tmp_path / "results")
-    paths = [str(folder / disk) for disk in DISKS]
-    layouts = [read_one(path) for path in paths]
-    found = compare(layouts, paths)
-    path = tmp_path / "page.html"
-    path.write_bytes(html_of(found, charts_of(found, layouts, paths)))
-    for width in (320, 1920):
-        legible(browser, path, width)
-    page = browser.new_page(viewport={"width": 1000, "height": 900}, color_scheme="dark")
-    Watched(page).open(path)
-    paper = "getComputedStyle(document.body).backgroundColor"
-    assert page.evaluate(paper) != "rgb(255, 255, 255)"
-    page.emulate_media(media="print")
-    assert page.evaluate(paper) == "rgb(255, 255, 255)"
-    hidden = "all => all.filter(one => one.scrollHeight > one.clientHeight + 8).length"
-    assert page.locator(".matrix").locator("xpath=..").evaluate_all(hidden) == 0, "the matrix is whole on paper"
-    page.close()
-
-
 @pytest.fixture(scope="module")
 def hundreds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A comparison of 160 cells: only one has changed much."""
@@ -273,38 +241,13 @@ def test_paper_shows_what_is_folded_and_a_page_without_scripts_opens(browser: Br
     context.close()
 
 
-@pytest.mark.night
-def test_a_reason_next_to_a_verdict_does_not_make_rows_tall_on_a_phone(browser: Browser, tmp_path: Path) -> None:
-    """The last column is beyond the edge of a phone: if it is narrow, its words leave rows mostly empty."""
-    sides = []
-    for side, rate in (("a", 10_000.0), ("b", 12_000.0)):
-        write(tmp_path / side / "r.json", rate)
-        sides.append(str(tmp_path / side))
-    layouts = [read_one(path) for path in sides]
-    found = compare(layouts, sides)
-    path = tmp_path / "page.html"
-    path.write_bytes(html_of(found, charts_of(found, layouts, sides)))
-    page = browser.new_page(viewport={"width": 390, "height": 800})
-    Watched(page).open(path)
-    heights = page.evaluate(
-        "() => [...document.querySelectorAll('table.words tbody tr')].map((row) => row.getBoundingClientRect().height)"
-    )
-    assert len(heights) >= 3
-    assert max(heights) < 60, "three lines"
-    notes = page.locator("td.note small")
-    assert notes.count() >= 3
-    rights = notes.evaluate_all("all => all.map((one) => one.getBoundingClientRect().right)")
-    assert max(rights) <= 390
-    page.close()
-
-
 def test_names_in_charts_of_values_come_out_as_letters(browser: Browser, tmp_path: Path) -> None:
     evil = ("</script><script>document.title='owned'</script>", "<img src=x onerror=document.title='owned'>", "@rows")
     rate, bandwidth = Quantity.exact(1000.0, "IOPS"), Quantity.exact(4e6, "B/s")
     one = Direction("read", 0, 0, 1000, rate, bandwidth)
     places = [Place(cell=name, panel=name, depth=depth) for depth, name in enumerate(evil, 1)]
     values = of_samples(places, ((cell, variant, [one]) for cell in evil for variant in evil))
-    bare = msgspec.structs.replace(of_layout(Layout("content", ())), values=values, variants=evil, cells=evil)
+    bare = replace(of_layout(Layout("content", ())), values=values, variants=evil, cells=evil)
     path = tmp_path / "evil.html"
     path.write_bytes(html(hostile_account(evil[0]), tuple(figures(bare))))
     watched = Watched(browser.new_page())
@@ -329,9 +272,9 @@ def test_the_matrix_shows_value_change_and_interval(browser: Browser, file: Path
 @pytest.mark.night
 def test_an_interval_that_runs_off_the_chart_ends_in_an_arrowhead(browser: Browser, tmp_path: Path) -> None:
     found = source()
-    wild = [msgspec.structs.replace(one, low=-0.99, high=40.0) for one in found.effects[:1]]
+    wild = [replace(one, low=-0.99, high=40.0) for one in found.effects[:1]]
     effects = (*wild, *found.effects[1:])
-    (figure, *_) = forest.figures(msgspec.structs.replace(found, effects=effects))
+    (figure, *_) = forest.figures(replace(found, effects=effects))
     cut = {side: [row["row"] for row in figure.extra[side]] for side in ("below", "above")}
     assert cut == {"below": [wild[0].cell], "above": [wild[0].cell]}
     path = tmp_path / "page.html"
@@ -342,24 +285,6 @@ def test_an_interval_that_runs_off_the_chart_ends_in_an_arrowhead(browser: Brows
     marks = page.locator(".mark-symbol.role-mark path").count()
     assert marks == len(figure.rows) + 2
     page.close()
-
-
-@pytest.mark.night
-def test_long_names_of_variants_leave_room_for_charts_and_numbers(browser: Browser, tmp_path: Path) -> None:
-    names = ("libaio-as-the-distribution-ships-it", "uring", "psync-of-a-build-with-a-rather-long-name")
-    found = source(-0.05, variants=names)
-    path = tmp_path / "page.html"
-    path.write_bytes(html(account(experiment((1, 32), names), {}), tuple(figures(found))))
-    for width in (320, 390):
-        legible(browser, path, width)
-        page = Watched(browser.new_page(viewport={"width": width, "height": 900})).open(path)
-        page.locator("details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
-        assert page.locator("#numbers th", has_text="variant").count() >= 1
-        assert page.evaluate(RAGGED) == [], width
-        frames = page.evaluate(FRAMES)
-        assert len(frames) > 10
-        assert [one for one in frames if one[1] < 0.3] == [], width
-        page.close()
 
 
 @pytest.mark.night
@@ -383,14 +308,3 @@ def test_commands_are_copied_by_a_button(browser: Browser, tmp_path: Path) -> No
     page.emulate_media(media="print")
     assert page.locator(".copied button").first.is_hidden()
     context.close()
-
-
-@pytest.mark.night
-def test_many_small_tables_become_one_that_is_read_down(browser: Browser, tmp_path: Path) -> None:
-    path = page_of(runner(tmp_path / "results", 1, (1, 2, 4, 8, 16), (1, 2)), tmp_path / "page.html")
-    page = browser.new_page()
-    Watched(page).open(path)
-    assert page.locator("#numbers table").count() == 1
-    assert page.locator("#numbers tbody tr").count() == 10
-    assert "results" in page.title()
-    page.close()
