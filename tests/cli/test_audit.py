@@ -211,27 +211,6 @@ class TestSeeds:
         ):
             assert f"{table_} {rows} {failing}" in text
 
-    def test_the_split_by_rule_of_the_gist(self) -> None:
-        folder = shared("seeds")
-        (seed,) = folder.glob("003_*.txt")
-        found = json.loads(iodelta("audit", seed.name, "--format", "json", cwd=folder).stdout)
-        counts: dict[str, int] = {}
-        for hit in found["hits"]:
-            counts[hit["finding"]["rule"]] = counts.get(hit["finding"]["rule"], 0) + 1
-        assert counts == {
-            "little.mismatch": 103,
-            "little.gap": 14,
-            "mean.below-tail": 67,
-            "mean.above-percentile": 13,
-            "percentile.unit": 30,
-            "bandwidth.mismatch": 5,
-            "bandwidth.suffix": 10,
-            "number.missing": 1,
-            "load.faster": 2,
-            "order.trend": 5,
-            "replicates.scatter": 2,
-        }
-
     def test_an_effect_of_another_size(self) -> None:
         assert "[statement.effect-size]" in self.audit("004")[1]
 

@@ -64,7 +64,3 @@ def test_what_takes_no_second_says_nothing_nor_does_what_goes_to_a_file(
 )
 def test_how_far_it_is_in_words(read: int, total: int, said: str) -> None:
     assert awaiting.how_far(read, total, 10.0) == said
-
-
-def test_a_path_that_is_gone_is_of_no_size(tmp_path: Path) -> None:
-    assert awaiting._bytes_in(str(tmp_path / "gone")) == 0

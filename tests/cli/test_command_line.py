@@ -107,10 +107,8 @@ def test_a_variant_whose_knob_cannot_be_set_is_left_out_when_that_is_asked_for(t
         (["run", "--variant", "a:block.schedular=none", "--variant", "b", *READS], "block.scheduler"),
         (["run", *ENGINES, "--target", "/nonexistent", *READS], "/nonexistent"),
         (["run", *ENGINES, "--target", "/dev/null", *READS], "/dev/null"),
-        (["run", *ENGINES, "--margin", "much", *READS], "1% or 0.01"),
         (["run", *ENGINES, *READS, "--exec_prerun=reboot"], "exec_prerun"),
         (["run", *ENGINES, *READS, "--mem=mmap:x"], "mem=mmap:x makes that file"),
-        (["run", *ENGINES, *READS, "--size=50%"], "'50%' is not a valid size"),
         (
             ["run", "--variant", "a:fio.ioengine=rbd", "--variant", "b", *READS],
             "ioengine=rbd is not known to keep to the target",
@@ -136,16 +134,6 @@ def test_an_error_that_quotes_a_stranger_does_nothing_to_the_terminal(tmp_path: 
     assert len(said.stderr.splitlines()) == 2  # what it is, and what to do
 
 
-def test_a_dry_run_shows_the_plan_and_touches_nothing(tmp_path: Path) -> None:
-    said = iodelta(
-        "run", "--dry-run", "--size", "64m", "--seed", "1", "--budget", "10m", *ENGINES, *READS, cwd=tmp_path
-    )
-    assert said.returncode == 0
-    for part in ("iodepth=1, iodepth=2", "a (baseline), b", "at most 10 min", "Order (seed 1)", "--rw=randread"):
-        assert part in said.stdout
-    assert not list(tmp_path.iterdir())
-
-
 QUESTION = """[workload]
 rw = "randread"
 [variant.a]
@@ -155,29 +143,6 @@ rw = "randread"
 [condition.busy]
 background = {rw = "randread", bs = "1m"%s}
 """
-
-
-@pytest.mark.fio
-def test_what_the_guard_refuses_is_refused_before_a_plan_says_that_it_is_overwritten(tmp_path: Path) -> None:
-    data = tmp_path / "db.img"
-    data.write_bytes(b"records " * 4096)
-    words = [
-        "run",
-        "--target",
-        str(data),
-        "--variant",
-        "a",
-        "--variant",
-        "b:fio.nice=1",
-        "--folder",
-        str(tmp_path / "folder"),
-    ]
-    load = ["--", "--rw=randwrite", "--bs=4k", "--direct=0", "--ioengine=psync"]
-    done = iodelta(*words, *load, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "--destroy" in done.stderr
-    assert "overwritten" not in done.stdout
-    assert not (tmp_path / "folder").exists()
 
 
 @pytest.mark.fio
@@ -206,7 +171,7 @@ def test_a_dry_run_of_a_write_says_what_the_guard_would_say_to_the_run(format_: 
         assert (planned.returncode, done.returncode) == (2, 2), planned
         assert planned.stderr == done.stderr
         assert "--destroy" in done.stderr
-        assert "overwritten" not in planned.stdout.split("Holds")[0]
+        assert "overwritten" not in planned.stdout.split("Holds")[0] + done.stdout
         if format_ == "json":
             assert json.loads(planned.stdout)["refused"] in " ".join(done.stderr.split())
         else:
@@ -318,12 +283,6 @@ def test_a_run_ends_with_a_verdict_a_folder_and_an_exit_code(tmp_path: Path) -> 
     assert again.returncode == 0
     assert iodelta("report", "x", "--exit-code", cwd=tmp_path).returncode == said.returncode
     assert not (tmp_path / "iodelta-scratch").exists()
-
-
-@pytest.mark.parametrize("name", sorted({words[0] for words in subcommands() if len(words) == 2}), ids=str)
-def test_the_list_of_commands_says_whole_sentences(name: str, tmp_path: Path) -> None:
-    said = iodelta(name, "--help", cwd=tmp_path).stdout
-    assert "..." not in said.partition("\nCommands:")[2].partition("Examples:")[0]
 
 
 def completed(line: str, cwd: Path) -> list[str]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import re
 import tarfile
 from pathlib import Path
 
@@ -95,20 +92,6 @@ def test_many_runs_become_medians_unless_each_is_asked_for(tmp_path: Path) -> No
     assert len([line for line in every.splitlines() if line.split()[1:2] == ["read"]]) == 60
 
 
-def test_many_cells_are_headed_by_their_workload_once(tmp_path: Path) -> None:
-    """A runner's folder names depth and jobs, the files name block size too: one heading says both."""
-    for depth in range(1, 12):
-        for jobs in (1, 2, 3, 4):
-            name = f"randread-{depth}-{jobs}.json"
-            write(tmp_path / "nvme0n1" / "4k" / name, 1000.0 * depth * jobs, depth=depth, jobs=jobs)
-    shown = iodelta("show", ".", cwd=tmp_path).stdout.decode()
-    headings = [line for line in shown.splitlines() if "randread" in line and not line.startswith(" ")]
-    assert len(headings) == len(set(headings)) == 44
-    assert all(line.count("randread") == line.count("iodepth") == 1 for line in headings), headings[:3]
-    rates = re.findall(r" read +([\d,]+) ", shown)
-    assert sorted(rates) == sorted(f"{1000 * depth * jobs:,}" for depth in range(1, 12) for jobs in (1, 2, 3, 4))
-
-
 @pytest.mark.parametrize("name", ["\x1b[2J\x1b[31mred", "a\nb\rc\x07", "\u202egnp.exe", "'; rm -rf /", "=cmd|' /C'!A0"])
 def test_hostile_names_reach_the_screen_as_plain_text(tmp_path: Path, name: str) -> None:
     write(tmp_path / "x.json", name=name)
@@ -118,14 +101,6 @@ def test_hostile_names_reach_the_screen_as_plain_text(tmp_path: Path, name: str)
         assert said.returncode == 0
         assert not set(said.stdout) & set(b"\x1b\x07\r\x08\x7f")
         assert "\u202e" not in said.stdout.decode()
-
-
-def test_a_csv_cell_is_no_formula(tmp_path: Path) -> None:
-    write(tmp_path / "x.json", name="=1+1")
-    said = iodelta("show", "x.json", "--format", "csv", cwd=tmp_path).stdout.decode()
-    (row,) = csv.DictReader(io.StringIO(said))
-    assert row["name"] == "'=1+1"
-    assert (row["rw"], row["bs"], row["iodepth"], float(row["iops"])) == ("randread", "4096", "32", 10_000.0)
 
 
 def test_json_holds_every_number_with_its_interval(tmp_path: Path) -> None:
@@ -217,21 +192,6 @@ def test_a_name_of_megabytes_is_shown_by_its_ends(tmp_path: Path) -> None:
         assert len(text) < 2000
         assert "begin" in text
         assert end in text
-
-
-def test_show_needs_no_statistics_library(tmp_path: Path) -> None:
-    """scipy alone takes longer to import than sixty results to read."""
-    import subprocess
-    import sys
-
-    write(tmp_path / "x.json")
-    code = "import sys; from iodelta.cli.main import cli; cli(['show', 'x.json'], 'iodelta', standalone_mode=False)"
-    loaded = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", code], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert "10,000" in loaded.stdout
-    modules = {line.rpartition("|")[2].strip() for line in loaded.stderr.splitlines()}
-    assert not modules & {"scipy", "polars", "asyncio"}
 
 
 def test_a_row_of_a_table_that_is_not_read_is_shown_with_its_line(tmp_path: Path) -> None:

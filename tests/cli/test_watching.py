@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
-from iodelta.bisect.driver import Asking, share_done
-from iodelta.bisect.model import Estimate
 from iodelta.cli import awaiting, progress, watching
 from iodelta.experiment import parse
 from iodelta.lab.plan import Plan, make_plan
@@ -150,8 +147,8 @@ def test_a_budget_that_ends_before_the_first_result_is_said_after_the_first_roun
     seconds: float, short: bool, live: bool
 ) -> None:
     """The plan reckoned 17 s for a trial that took 80 s with its boot: the budget ended without a look, unannounced."""
-    design = msgspec.structs.replace(PLAN.experiment.design, budget=1200.0)
-    plan = msgspec.structs.replace(PLAN, experiment=msgspec.structs.replace(PLAN.experiment, design=design))
+    design = replace(PLAN.experiment.design, budget=1200.0)
+    plan = replace(PLAN, experiment=replace(PLAN.experiment, design=design))
     watcher, stream = log()
     if live:
         watcher = watching.RunWatcher(print, stream)
@@ -183,24 +180,6 @@ def _trial(number: int, cell: str, variant: str, block: int) -> Trial:
     return Trial(number, cell, variant, block, number % 2, number, number * 3.0, 3.0, (read,))
 
 
-def test_a_log_has_few_lines_of_a_run_however_many_rounds_it_has() -> None:
-    watcher, stream = log()
-    watcher.begin(PLAN, "somewhere", 0)
-    for spent in range(3, 603, 3):
-        watcher.judged(judge_all([], PLAN.rules, baseline="a"), float(spent), 603.0 - spent)
-    assert 2 <= len(stream.getvalue().splitlines()) <= 6
-
-
-def test_a_note_stands_above_the_line_that_is_written_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("sys.stderr", stream := Terminal())
-    with progress.Progress(log=True) as line:
-        line.step("searching", 0.25, "abc")
-        line.note("one answer")
-        line.step("searching", 0.25, "abc")
-    assert stream.getvalue().split("\r\x1b[K") == ["", "searching 25 %: abc", "one answer\n", "searching 25 %: abc", ""]
-
-
 def test_a_log_has_a_line_for_each_quarter_and_every_note(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     with progress.Progress(say=said.append) as line:
@@ -210,11 +189,3 @@ def test_a_log_has_a_line_for_each_quarter_and_every_note(monkeypatch: pytest.Mo
     steps = [text for text in said if text.startswith("booting")]
     assert [text.partition(",")[0] for text in steps] == [f"booting {share} %" for share in (0, 25, 50, 75, 100)]
     assert [text for text in said if text.startswith("boot ")] == [f"boot {number}" for number in range(1, 9)]
-
-
-@pytest.mark.parametrize(("runs", "share"), [(0, 0.0), (10, 0.5), (19, 0.95), (20, None), (30, None)])
-def test_a_search_says_how_far_it_is_by_the_runs_that_its_ends_let_expect(runs: int, share: float | None) -> None:
-    search = SimpleNamespace(estimate=Estimate(0.1, 0.01, 0.02, 15, 25), store=SimpleNamespace(runs=[None] * runs))
-    assert share_done(cast(Asking, search)) == share
-    search.estimate = None
-    assert share_done(cast(Asking, search)) is None, "before the ends were compared nobody can say"

@@ -15,20 +15,6 @@ def words(*fio: str, variants: tuple[str, ...] = ("a:block.scheduler=none", "b")
     return shorthand(variants=variants, fio=fio)
 
 
-def test_the_issue_s_own_line_is_two_cells_and_two_variants() -> None:
-    found = parse(
-        shorthand(
-            variants=["none:block.scheduler=none", "dl:block.scheduler=mq-deadline"],
-            fio=["--rw=randread", "--bs=4k", "--iodepth=1,32"],
-            target={"path": "/dev/sdx"},
-        )
-    )
-    assert [cell.name for cell in found.cells] == ["iodepth=1", "iodepth=32"]
-    assert found.baseline == "none"
-    assert found.variant("dl").knobs == {"block.scheduler": "mq-deadline"}
-    assert found.target.path == "/dev/sdx"
-
-
 def test_a_condition_is_knobs_or_a_command() -> None:
     conditions = [
         "idle",
