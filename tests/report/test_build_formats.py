@@ -10,15 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-import msgspec
 import pytest
 from fio_files import write
 from junitparser import Error, Failure, JUnitXml, Skipped, TestSuite
+from msgspec.structs import replace
 from test_command_options import call
-from test_console import account, experiment
+from test_console import account, experiment, judged
 from test_inert import ATTACKS, hostile_account, hostile_runs
 
-from iodelta.errors import RequestError
 from iodelta.lab.account import LEFT_OUT
 from iodelta.path.judge import Count, PathAccount, Shift
 from iodelta.report.formats.render import rendered
@@ -39,15 +38,7 @@ def mixed() -> Account:
     noisy = account(experiment([32, 64]), {}, sd=0.3)
     verdicts = [one for one in shown.judgement.verdicts if one.cell != "iodepth=32"]
     verdicts += [one for one in noisy.judgement.verdicts if one.cell == "iodepth=32"]
-    return msgspec.structs.replace(shown, judgement=msgspec.structs.replace(shown.judgement, verdicts=tuple(verdicts)))
-
-
-def words_of(shown: Account) -> dict[str, set[str]]:
-    """By cell, the words of its verdicts."""
-    found: dict[str, set[str]] = {}
-    for one in shown.judgement.verdicts:
-        found.setdefault(one.cell, set()).add(one.word)
-    return found
+    return judged(shown, verdicts)
 
 
 # ------------------------------------------------------------------------------------------------------------- JUnit
@@ -69,9 +60,6 @@ def suites_of(data: bytes) -> list[TestSuite]:
 
 
 def test_junit_fails_for_a_regression_and_skips_what_is_not_decided(mixed: Account) -> None:
-    words = words_of(mixed)
-    assert words["iodepth=1"] == {"regression"}
-    assert "inconclusive" in words["iodepth=32"]
     by_cell = {suite.name: suite for suite in suites_of(rendered(mixed, "junit"))}
     assert set(by_cell) == {"iodepth=1", "iodepth=8", "iodepth=16", "iodepth=32"}
     for case in by_cell["iodepth=1"]:
@@ -87,7 +75,7 @@ def test_junit_fails_for_a_regression_and_skips_what_is_not_decided(mixed: Accou
 
 def test_junit_has_an_error_for_a_cell_that_was_given_up_and_for_a_variant_left_out(mixed: Account) -> None:
     finding = Finding(LEFT_OUT, "hard", "variant newest", "the host did not come back", "")
-    shown = msgspec.structs.replace(mixed, abandoned={"iodepth=16": "fio: no space"}, findings=(finding,))
+    shown = replace(mixed, abandoned={"iodepth=16": "fio: no space"}, findings=(finding,))
     errors = {
         case.classname: result.message
         for suite in suites_of(rendered(shown, "junit"))
@@ -99,8 +87,7 @@ def test_junit_has_an_error_for_a_cell_that_was_given_up_and_for_a_variant_left_
 
 
 def test_nothing_measured_is_an_error_and_not_an_empty_success() -> None:
-    shown = account(experiment(), {}, blocks=0)
-    shown = msgspec.structs.replace(shown, judgement=msgspec.structs.replace(shown.judgement, verdicts=()))
+    shown = judged(account(experiment(), {}, blocks=0), ())
     suites = suites_of(rendered(shown, "junit"))
     assert [(suite.name, suite.tests, suite.errors) for suite in suites] == [("iodepth=1", 1, 1), ("iodepth=32", 1, 1)]
     assert shown.exit_code == 4
@@ -114,9 +101,8 @@ def test_a_cell_without_a_block_is_an_error_and_a_percentile_without_one_is_skip
         if verdict.cell == "iodepth=1":
             lacks = "p99" in verdict.metric.name
             why = {"blocks": 0, "word": "inconclusive", "phrase": "20 I/Os leave 0 beyond p99", "change": None}
-            verdicts.append(msgspec.structs.replace(verdict, **why) if lacks else verdict)
-    judgement = msgspec.structs.replace(shown.judgement, verdicts=tuple(verdicts))
-    checks = checks_of(msgspec.structs.replace(shown, judgement=judgement, state="interrupted"))
+            verdicts.append(replace(verdict, **why) if lacks else verdict)
+    checks = checks_of(replace(judged(shown, verdicts), state="interrupted"))
     said = {(check.group, check.name): (check.word, check.says) for check in checks}
     assert said["iodepth=1", "new: read p99 latency"] == ("inconclusive", "20 I/Os leave 0 beyond p99")
     assert said["iodepth=2", "not measured"] == ("unmeasured", "nothing was measured (interrupted)")
@@ -287,7 +273,7 @@ def comparisons() -> Iterator[Comparison]:
             )
             found = Comparison("iodelta.compare/1", "old", ("new",), 0.01, compared, {}, (), (), ())
             yield found
-            yield msgspec.structs.replace(found, lacking={"new": ("cell 9",)})
+            yield replace(found, lacking={"new": ("cell 9",)})
 
 
 def counted() -> Iterator[PathAccount]:
@@ -327,7 +313,7 @@ def test_the_words_of_checks_give_the_exit_code_of_the_result(mixed: Account) ->
         mixed,
         quiet,
         none,
-        msgspec.structs.replace(quiet, findings=(left,)),
+        replace(quiet, findings=(left,)),
     ]
     results += [*comparisons(), *counted()]
     for one in results:
@@ -400,8 +386,3 @@ def test_a_file_of_xml_is_refused_by_commands_without_verdicts(sides: Path) -> N
     assert call("compare", "A", "B", "-o", "x.xml", "--fail-on", "nothing", cwd=sides).code == 0
     suites_of((sides / "x.xml").read_bytes())
     assert os.listdir(sides).count("x.xml") == 1
-
-
-def test_a_result_without_verdicts_says_so() -> None:
-    with pytest.raises(RequestError, match="this result has no verdicts"):
-        checks_of(object())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from iodelta.experiment import Experiment, parse
@@ -19,7 +19,6 @@ from iodelta.report.formats.html.result import html_of
 from iodelta.report.formats.render import BUILDS, TEXTS, rendered
 from iodelta.report.stories.evidence import carried
 from iodelta.report.stories.explain import explain
-from iodelta.report.stories.sources import brief, system, system_of_sides
 from iodelta.report.stories.statements import open_questions
 from iodelta.study.confounders import differences
 from iodelta.study.experiment import Account, headline
@@ -28,7 +27,7 @@ from iodelta.study.views import views
 from iodelta.study.words import digits, duration, inert, interval, percent, quantity, size
 from iodelta.trial import Direction, Finding, Latency, Quantity, Trial
 from iodelta.verdict import judge_all
-from iodelta.verdict.model import Carry, Change, Look, Needed
+from iodelta.verdict.model import Carry, Change, Look, Needed, Verdict
 
 
 def experiment(depths: Sequence[int] = (1, 32), variants: Sequence[str] = ("old", "new"), more: str = "") -> Experiment:
@@ -83,6 +82,15 @@ def text(shown: Account, *, verbose: bool = True) -> str:
     return console.file.getvalue()
 
 
+def flat(shown: Account, *, verbose: bool = True) -> str:
+    """In one line."""
+    return " ".join(text(shown, verbose=verbose).split())
+
+
+def judged(shown: Account, verdicts: Iterable[Verdict]) -> Account:
+    return replace(shown, judgement=replace(shown.judgement, verdicts=tuple(verdicts)))
+
+
 def test_a_slower_cell_is_named_with_its_change_interval_and_word() -> None:
     shown = account(experiment(), {("iodepth=32", "new"): -0.05})
     said = text(shown)
@@ -103,22 +111,19 @@ def test_a_cell_without_a_block_is_named_and_no_success(change: float, given_up:
     whole = account(question, {(f"iodepth={depth}", "new"): change for depth in (1, 2)}, sd=0.002)
     rates = [v for v in whole.judgement.verdicts if v.metric.unit == "IOPS"]
     assert {v.word for v in rates if v.cell == "iodepth=32"} == {"equivalent"}
-    kept = tuple(v for v in rates if v.cell != "iodepth=32")
-    judgement = msgspec.structs.replace(whole.judgement, verdicts=kept)
     why = {"iodepth=32": "fio ended with 1"} if given_up else {}
-    shown = msgspec.structs.replace(whole, judgement=judgement, abandoned=why)
+    shown = replace(judged(whole, (v for v in rates if v.cell != "iodepth=32")), abandoned=why)
     word = "is slower than old" if change else "equals old within 1 %"
     assert headline(shown) == f"new {word} in 2 of 3 cells; not measured in 1 of 3 cells."
     assert shown.exit_code == (1 if change else 3)
-    judgement = msgspec.structs.replace(whole.judgement, verdicts=tuple(rates))
-    assert msgspec.structs.replace(whole, judgement=judgement).exit_code == (1 if change else 0)
+    assert judged(whole, rates).exit_code == (1 if change else 0)
     said = (
         "Cell iodepth=32 could not be measured: fio ended"
         if given_up
         else "No block was finished of 1 cell: iodepth=32."
     )
     for verbose in (False, True):
-        assert said in " ".join(text(shown, verbose=verbose).split())
+        assert said in flat(shown, verbose=verbose)
 
 
 FORBIDDEN = (
@@ -143,7 +148,7 @@ def test_up_to_six_cells_of_a_comparison_fit_one_screen(
         for n in range(9)
     ]
     shown = account(question, changes, sd=sd)
-    shown = msgspec.structs.replace(shown, state="budget", findings=tuple(odd))
+    shown = replace(shown, state="budget", findings=tuple(odd))
     screen = text(shown, verbose=False)
     if len(arms) == 2:
         assert len(screen.splitlines()) <= (12 if cells == 1 else 24)
@@ -165,22 +170,10 @@ def test_a_row_that_stands_for_several_metrics_hides_no_worse_tail() -> None:
     for verdict in shown.judgement.verdicts:
         tail = verdict.metric.name.endswith("p99") and verdict.cell == "iodepth=4"
         assert verdict.change is not None
-        change = msgspec.structs.replace(verdict.change, value=3.0) if tail else verdict.change
-        verdicts.append(msgspec.structs.replace(verdict, change=change))
-    judgement = msgspec.structs.replace(shown.judgement, verdicts=tuple(verdicts))
-    worse = text(msgspec.structs.replace(shown, judgement=judgement), verbose=False)
+        change = replace(verdict.change, value=3.0) if tail else verdict.change
+        verdicts.append(replace(verdict, change=change))
+    worse = text(judged(shown, verdicts), verbose=False)
     assert re.search(r"iodepth=4\s+p99 latency \(\+2\).*\+300\.0 %", worse)
-
-
-def test_a_baseline_has_one_value_in_one_table() -> None:
-    """Also where one variant had its verdict long before another: rows have all blocks."""
-    changes = {("iodepth=1", "slow"): -0.3}
-    shown = account(experiment(variants=("old", "slow", "same")), changes, sd=0.004, blocks=40)
-    assert len({verdict.stopped for verdict in shown.judgement.verdicts}) > 1
-    assert {verdict.blocks for verdict in shown.judgement.verdicts} == {40}
-    for cell in ("iodepth=1", "iodepth=32"):
-        values = {v.baseline_value for v in shown.judgement.of(cell) if v.metric.name == "read.iops"}
-        assert len(values) == 1
 
 
 def test_what_speaks_against_a_result_is_never_left_to_the_details() -> None:
@@ -188,14 +181,14 @@ def test_what_speaks_against_a_result_is_never_left_to_the_details() -> None:
     hard = Finding("seal.broken", "hard", "trial 3", "was changed afterwards", "measure again")
     odd = [Finding(f"rule.{n}", "warning", "trial 1", "odd", "") for n in range(9)]
     shown = account(experiment((1,)), {}, sd=0.3)
-    screen = text(msgspec.structs.replace(shown, findings=(*odd, hard), state="budget"), verbose=False)
+    screen = text(replace(shown, findings=(*odd, hard), state="budget"), verbose=False)
     assert screen.rpartition("\n\n")[2].startswith("hard: trial 3: was changed afterwards")
     assert "iodelta report somewhere/folder --verbose" in " ".join(screen.split())
 
 
 def test_a_change_on_one_screen_has_both_ends_of_its_interval_and_no_bound_that_changes_nothing() -> None:
     shown = account(experiment((1,)), {("randread 4k", "new"): -0.05})
-    said = " ".join(text(shown, verbose=False).split())
+    said = flat(shown, verbose=False)
     assert "95 % interval" in said
     assert "is at least" not in said
     assert "carry-over of up to" not in said
@@ -223,7 +216,7 @@ def test_an_improvement_after_few_trials_says_in_every_format_which_stalls_it_do
 
 @pytest.mark.parametrize(("sd", "part"), [(0.018, "more blocks"), (0.05, "A margin of")])
 def test_a_first_screen_says_what_an_answer_takes(sd: float, part: str) -> None:
-    shown = msgspec.structs.replace(account(experiment((1,)), {}, sd=sd), state="budget")
+    shown = replace(account(experiment((1,)), {}, sd=sd), state="budget")
     said = text(shown, verbose=False)
     assert part in " ".join(said.split()).partition("Budget spent")[2]
     assert ("iodelta run somewhere/folder --budget" in said.splitlines()[-1]) == (part == "more blocks")
@@ -231,7 +224,7 @@ def test_a_first_screen_says_what_an_answer_takes(sd: float, part: str) -> None:
 
 @pytest.mark.parametrize("state", ["interrupted", "running"])
 def test_a_run_that_was_stopped_ends_with_what_is_known_and_how_it_goes_on(state: str) -> None:
-    shown = msgspec.structs.replace(account(experiment((1,)), {}, blocks=3), state=state)
+    shown = replace(account(experiment((1,)), {}, blocks=3), state=state)
     said = text(shown, verbose=False)
     assert "randread 4k" in said
     assert said.endswith("  iodelta run somewhere/folder\n")
@@ -240,10 +233,9 @@ def test_a_run_that_was_stopped_ends_with_what_is_known_and_how_it_goes_on(state
 def test_a_margin_of_the_whole_is_not_advised() -> None:
     """Nobody can accept a change of 100 % or more: what is left is to reduce the noise."""
     shown = account(experiment((1,)), {}, sd=0.05)
-    wide = [msgspec.structs.replace(v, needed=None, reachable_margin=2.74) for v in shown.judgement.verdicts]
-    shown = msgspec.structs.replace(shown, judgement=msgspec.structs.replace(shown.judgement, verdicts=tuple(wide)))
+    shown = judged(shown, (replace(v, needed=None, reachable_margin=2.74) for v in shown.judgement.verdicts))
     for verbose in (False, True):
-        said = " ".join(text(shown, verbose=verbose).split())
+        said = flat(shown, verbose=verbose)
         assert "educe the noise" in said or "Less noise" in said
         assert "274 %" not in said
 
@@ -254,7 +246,7 @@ def test_a_change_is_only_suspected_where_too_many_placebos_were_called_one(
 ) -> None:
     known = Calibration("key", "randread 4k", "vda", 1.7e9, comparisons, alarms, ())
     shown = account(experiment(), {("iodepth=32", "new"): -0.05, ("iodepth=1", "new"): 0.05})
-    said = headline(msgspec.structs.replace(shown, calibrations=(known,)))
+    said = headline(replace(shown, calibrations=(known,)))
     word = "perhaps " if suspected else ""
     assert said == f"new is {word}slower than old in 1 of 2 cells, is {word}faster than old in 1 of 2 cells."
     found = doubt([known], 0.05)
@@ -264,8 +256,8 @@ def test_a_change_is_only_suspected_where_too_many_placebos_were_called_one(
 
 def test_an_equal_variant_is_called_equivalent_and_exits_0() -> None:
     """fio's bins are 1.6 % wide, so a margin of 1 % asks more of p99 than it can tell; and 29 trials exclude stalls."""
-    shown = account(msgspec.structs.replace(experiment(), margin=0.03), {}, sd=0.004, blocks=40)
-    said = " ".join(text(shown).split())
+    shown = account(replace(experiment(), margin=0.03), {}, sd=0.004, blocks=40)
+    said = flat(shown)
     assert "new equals old within 3 % in both cells" in said
     bounds = [v.stalls.not_excluded for v in shown.judgement.verdicts if v.stalls]
     assert f"Where it says equivalent, single stalls in up to {100 * max(bounds):.0f} % of trials" in said
@@ -275,11 +267,9 @@ def test_an_equal_variant_is_called_equivalent_and_exits_0() -> None:
 
 def test_a_carry_over_of_which_nothing_is_known_has_no_number() -> None:
     """Few and wild blocks exclude nothing: 212954 % says no more than that."""
-    shown = account(msgspec.structs.replace(experiment(), margin=0.03), {}, sd=0.004, blocks=40)
+    shown = account(replace(experiment(), margin=0.03), {}, sd=0.004, blocks=40)
     wild = Carry(Change(0.4, -0.99, 2129.54, 0.95), 0.0)
-    verdicts = tuple(msgspec.structs.replace(v, carry=wild) for v in shown.judgement.verdicts)
-    judgement = msgspec.structs.replace(shown.judgement, verdicts=verdicts)
-    said = " ".join(text(msgspec.structs.replace(shown, judgement=judgement)).split())
+    said = flat(judged(shown, (replace(v, carry=wild) for v in shown.judgement.verdicts)))
     assert "Too few blocks to tell whether one run slows the next" in said
     assert "212954" not in said
     assert carried(wild, None).startswith("carry-over: too few blocks to tell whether one run slows the next")
@@ -294,26 +284,22 @@ def test_exit_codes_follow_the_words(change: float, sd: float, code: int) -> Non
 @pytest.mark.parametrize(("change", "sd"), [(-0.05, 0.01), (0.05, 0.01), (0.0, 0.05)])
 def test_nothing_exploratory_feeds_the_exit_code(change: float, sd: float) -> None:
     shown = account(experiment(), {(f"iodepth={depth}", "new"): change for depth in (1, 32)}, sd=sd)
-    flipped = tuple(msgspec.structs.replace(one, word="regression") for one in shown.views.spread)
-    overall = tuple(msgspec.structs.replace(one, word="regression") for one in shown.judgement.overall)
-    judgement = msgspec.structs.replace(shown.judgement, overall=overall)
-    worse = msgspec.structs.replace(shown.views, spread=flipped)
+    flipped = tuple(replace(one, word="regression") for one in shown.views.spread)
+    overall = tuple(replace(one, word="regression") for one in shown.judgement.overall)
+    judgement = replace(shown.judgement, overall=overall)
+    worse = replace(shown.views, spread=flipped)
     assert flipped
     assert overall
-    assert msgspec.structs.replace(shown, views=worse, judgement=judgement).exit_code == shown.exit_code
+    assert replace(shown, views=worse, judgement=judgement).exit_code == shown.exit_code
 
 
 @pytest.mark.parametrize(("carry", "said"), [("superblocks", "followed a trial of its own"), ("ignored", "turned off")])
 def test_the_method_says_how_carry_over_was_dealt_with(carry: str, said: str) -> None:
     shown = account(experiment((1,)), {}, blocks=9)
-    rules = msgspec.structs.replace(shown.plan.rules, carry=carry)
-    plan = msgspec.structs.replace(shown.plan, rules=rules)
-    assert said in " ".join(text(msgspec.structs.replace(shown, plan=plan)).split())
-    assert said not in " ".join(text(shown).split())
-
-
-def test_nothing_measured_is_exit_4() -> None:
-    assert account(experiment(), {}, blocks=0).exit_code == 4
+    rules = replace(shown.plan.rules, carry=carry)
+    plan = replace(shown.plan, rules=rules)
+    assert said in flat(replace(shown, plan=plan))
+    assert said not in flat(shown)
 
 
 @pytest.mark.parametrize("cells", [1, 3, 9])
@@ -324,34 +310,19 @@ def test_no_line_is_wider_than_a_terminal(cells: int, sd: float) -> None:
     assert max(map(len, said.splitlines())) <= 80
 
 
-def test_an_open_cell_says_what_an_answer_costs() -> None:
-    said = " ".join(text(account(experiment((1,)), {}, sd=0.018)).split())
-    assert "Open: randread 4k: IOPS needs about" in said or "Open: iodepth=1: IOPS needs about" in said
-    assert re.search(r" more blocks \(\d+-\d+ in \d+ % of replays\)", said)
-
-
 def test_what_an_answer_costs_in_time_is_reckoned_from_the_trials_that_were_made() -> None:
     """A boot for every trial takes many times what the plan reckons for one."""
     made = account(experiment((1,)), {}, sd=0.018)
-    slow = msgspec.structs.replace(made, spent=made.trials * 60.0)
-    (blocks, said) = re.findall(r"needs about (\d+) more blocks \([^)]+\), ([^;,.]+)", " ".join(text(slow).split()))[0]
+    slow = replace(made, spent=made.trials * 60.0)
+    (blocks, said) = re.findall(r"needs about (\d+) more blocks \([^)]+\), ([^;,.]+)", flat(slow))[0]
     assert said == duration(int(blocks) * 2 * 60.0)
 
 
 def test_noise_beyond_the_planned_blocks_offers_the_margin_they_can_settle() -> None:
-    said = " ".join(text(account(experiment((1,)), {}, sd=0.05)).split())
+    said = flat(account(experiment((1,)), {}, sd=0.05))
     assert re.search(
         r"IOPS will probably not be settled in the planned blocks \(\d+ % of replays\); a margin of [\d.]+ % can", said
     )
-
-
-def test_before_the_first_look_nothing_is_projected() -> None:
-    shown = account(experiment((1,)), {}, blocks=4)
-    assert all(verdict.look is None for verdict in shown.judgement.verdicts)
-    said = " ".join(text(shown).split())
-    each = duration(5 * shown.block_seconds)
-    assert f"randread 4k: first look after 9 blocks, 5 more, {each}" in said
-    assert "needs about" not in said
 
 
 def test_the_time_to_the_first_look_is_that_of_all_open_cells() -> None:
@@ -361,9 +332,11 @@ def test_the_time_to_the_first_look_is_that_of_all_open_cells() -> None:
     more = 4 * (first - 4)
     seconds = duration(more * shown.block_seconds)
     said = f"first look after {first} blocks of each of 4 cells, {more} more in all, {seconds}"
-    assert " ".join(text(shown).split()).count(f": {said}.") == 1
+    told = flat(shown)
+    assert told.count(f": {said}.") == 1
+    assert "needs about" not in told
     (given_up,) = {cell.name for cell in shown.plan.experiment.cells if "32" in cell.name}
-    fewer = " ".join(text(msgspec.structs.replace(shown, abandoned={given_up: "fio failed"})).split())
+    fewer = flat(replace(shown, abandoned={given_up: "fio failed"}))
     assert f"of each of 3 cells, {3 * (first - 4)} more in all" in fewer
 
 
@@ -371,19 +344,16 @@ def test_a_block_that_serves_two_comparisons_is_counted_once() -> None:
     """To decide four cells of two comparisons each was said to take twice the blocks that it takes."""
     shown = account(experiment((1, 4, 16, 32), ("old", "new", "other")), {}, blocks=4)
     later = [
-        msgspec.structs.replace(
-            verdict, look=Look(0, 4, 0.01, last=False), needed=Needed(verdict.blocks + 6, 8, 12, 0.8)
-        )
+        replace(verdict, look=Look(0, 4, 0.01, last=False), needed=Needed(verdict.blocks + 6, 8, 12, 0.8))
         for verdict in shown.judgement.verdicts
     ]
-    judgement = msgspec.structs.replace(shown.judgement, verdicts=tuple(later))
-    said = " ".join(open_questions(msgspec.structs.replace(shown, judgement=judgement)))
+    said = " ".join(open_questions(judged(shown, later)))
     seconds = duration(24 * shown.block_seconds)
     assert said == f"Open: 4 of 4 cells; to decide them all takes about 24 more blocks, {seconds}."
 
 
 def test_iops_and_latency_of_one_effect_are_said_to_be_one() -> None:
-    said = " ".join(text(account(experiment((1,)), {("randread 4k", "new"): -0.05})).split())
+    said = flat(account(experiment((1,)), {("randread 4k", "new"): -0.05}))
     assert "the IOPS change seen again" in said
 
 
@@ -392,53 +362,7 @@ def test_several_variants_end_in_one_sentence_that_the_numbers_bear_out() -> Non
     shown = account(experiment(variants=("old", "new", "slow")), changes, sd=0.005)
     assert shown.views.recommendation is not None
     assert "slow" not in shown.views.recommendation.variants
-    assert shown.views.recommendation.sentence in " ".join(text(shown).split())
-
-
-def test_a_placebo_that_is_called_a_change_forbids_a_winner() -> None:
-    changes = {(f"iodepth={depth}", "placebo"): -0.2 for depth in (1, 32)}
-    shown = account(experiment(variants=("old", "new"), more="placebo = true"), changes, sd=0.005)
-    assert shown.views.recommendation is not None
-    assert shown.views.recommendation.variants == ()
-    assert "placebo" in shown.views.recommendation.sentence
-
-
-def test_a_machine_with_two_speeds_is_told_apart_outside_the_exit_code() -> None:
-    """Bursts of six seconds at either of two speeds; the variant is slow more often."""
-    plan = make_plan(experiment((1,)))
-    made = []
-    for one in trials(plan, {}, sd=0.002):
-        slow = 0.7 if one.variant == "new" else 0.3
-        rates = [6000.0 if (second % 20) < 20 * slow else 12000.0 for second in range(40)]
-        noisy = [rate * (1 + 0.01 * ((7 * at) % 5 - 2)) for at, rate in enumerate(rates)]
-        made.append(msgspec.structs.replace(one, series={"read.iops": tuple(noisy)}))
-    shown = account(experiment((1,)), {}, sd=0.002)
-    (found,) = views(plan, shown.judgement, made).modes
-    assert found.share is not None
-    assert found.share.value == pytest.approx(-0.4, abs=0.02)
-    seen = msgspec.structs.replace(shown, views=msgspec.structs.replace(shown.views, modes=(found,)))
-    assert "Two speeds (exploratory): randread 4k: old 5," in " ".join(text(seen).split())
-    assert seen.exit_code == shown.exit_code
-
-
-def test_a_depth_sweep_has_a_knee() -> None:
-    depths = (1, 2, 4, 8, 16, 32, 64)
-    rise = {(f"iodepth={d}", v): min(d, 8) - 1.0 for d in depths for v in ("old", "new")}
-    said = " ".join(text(account(experiment(depths), rise)).split())
-    assert "Saturation: at 7.77" in said  # the corner at 8, as the fit finds it
-    assert "it did not move measurably" in said
-
-
-def test_names_and_findings_from_outside_come_out_inert() -> None:
-    evil = "\x1b[31mred\x1b]0;owned\x07\r\n[bold]x[/bold]"
-    shown = account(experiment(), {})
-    plan = msgspec.structs.replace(
-        shown.plan, experiment=msgspec.structs.replace(shown.plan.experiment, question=f"why {evil}?")
-    )
-    hostile = Finding("x.y", "warning", evil, evil, evil)
-    said = text(msgspec.structs.replace(shown, plan=plan, findings=(hostile,), abandoned={evil: evil}, folder=evil))
-    assert not [char for char in said if ord(char) < 32 and char != "\n"]
-    assert "[bold]x[/bold]" in said  # shown, not obeyed
+    assert shown.views.recommendation.sentence in flat(shown)
 
 
 def test_every_block_behind_a_word_can_be_seen() -> None:
@@ -487,7 +411,7 @@ def test_quantities_durations_and_sizes_read_as_people_write_them() -> None:
 
 def test_a_machine_that_changed_between_sessions_is_said_to_have() -> None:
     found = differences({"kernel": {"release": "6.12"}}, {"kernel": {"release": "6.18"}})
-    said = " ".join(text(msgspec.structs.replace(account(experiment(), {}), changed=found)).split())
+    said = flat(replace(account(experiment(), {}), changed=found))
     assert "The machine changed between the sessions: kernel.release: 6.12 | 6.18 (a different kernel" in said
 
 
@@ -498,37 +422,12 @@ def test_a_trial_without_io_is_named_by_what_happened_and_ranks_worst() -> None:
     stuck = next(one for one in made if one.variant == "new" and one.block == 4)
     nothing = Quantity.exact(0.0, "IOPS")
     (read,) = stuck.directions
-    read = msgspec.structs.replace(read, ios=0, bytes=0, iops=nothing, bandwidth=Quantity.exact(0.0, "B/s"), lat=None)
-    made[made.index(stuck)] = msgspec.structs.replace(stuck, directions=(read,))
+    read = replace(read, ios=0, bytes=0, iops=nothing, bandwidth=Quantity.exact(0.0, "B/s"), lat=None)
+    made[made.index(stuck)] = replace(stuck, directions=(read,))
     shown = account(question, {}, blocks=30)
-    shown = msgspec.structs.replace(shown, judgement=judge_all(made, plan.rules, baseline="old"))
+    shown = replace(shown, judgement=judge_all(made, plan.rules, baseline="old"))
     said = list(explain(shown, plan.experiment.cells[0].name))
     named = [line for line in said if f"no I/O completed in trial {stuck.number}" in line]
     assert len(named) == len(shown.judgement.verdicts), "IOPS and latencies alike"
-    sides = ["#" * 10 + "|" in line for line in named]
-    assert all(line.split()[0] == "5" for line in named)
     assert {line.count("#") for line in named} == {10}, "it ranks worst"
-    assert any(sides), "fewer IOPS"
-    assert not any("999" in line for line in said)
-
-
-def test_the_device_named_in_one_line_is_the_one_that_was_measured_however_short_the_line() -> None:
-    recorded = (
-        ("kernel", "6.18.44"),
-        ("CPU clock", "governor performance"),
-        ("device loop6", "64 MiB, rotating, scheduler mq-deadline"),
-        ("device vda", "virtio, 256 GiB"),
-    )
-    lines = [brief(recorded, room) for room in range(10, 120)]
-    assert any("device loop6" in line for line in lines)
-    assert any("device vda" in line for line in lines)
-    assert all("loop6" in line for line in lines if "device" in line)
-    assert not any("governor" in line for line in lines)
-
-
-def test_two_folders_of_one_system_name_it_as_one_folder_does() -> None:
-    recorded = (("kernel", "6.18.44-a-long-name-of-a-build"), ("fio", "3.33"), ("device loop6", "64 MiB, rotating"))
-    (alone,) = system(recorded)
-    (both,) = system_of_sides({"a/long/folder/of/results": recorded, "another": recorded})
-    assert both.brief == alone.brief
-    assert "loop6" in alone.brief
+    assert any("#" * 10 + "|" in line for line in named), "fewer IOPS"

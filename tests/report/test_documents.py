@@ -70,15 +70,11 @@ def test_every_document_is_valid_by_its_schema(printed: dict[str, Any]) -> None:
         Draft202012Validator(schema(name.partition(" ")[0])).validate(document)
 
 
-def test_the_schemas_themselves_are_valid_and_say_what_each_field_is() -> None:
+def test_the_schemas_themselves_are_valid() -> None:
     for name in known():
         made = schema(name)
         Draft202012Validator.check_schema(made)
         assert made["title"] == name
-        properties = [own for part in made["$defs"].values() for own in part.get("properties", {}).values()]
-        assert all(
-            own.keys() & {"type", "$ref", "anyOf", "enum", "description", "const"} or own == {} for own in properties
-        )
 
 
 def test_every_field_of_every_document_has_a_sentence() -> None:

@@ -11,9 +11,9 @@ import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 
-import msgspec
 import pytest
 from markdown_it import MarkdownIt
+from msgspec.structs import replace
 from reproducing import SHELL, plan_of, trials_of
 from test_console import account, experiment, text
 
@@ -64,31 +64,28 @@ ATTACKS = {
     "lone surrogate": "a\ud800b",
     "null": "a\0b",
 }
-FORMATS = ("mail", "markdown", "csv", "json")
 
 
 def hostile_account(evil: str) -> Account:
     """An experiment as a stranger's folder may hold it: every name and text is the attack."""
     shown_ = account(experiment(), {})
     plan = shown_.plan
-    cells = tuple(msgspec.structs.replace(cell, name=f"{evil}{n}") for n, cell in enumerate(plan.experiment.cells))
+    cells = tuple(replace(cell, name=f"{evil}{n}") for n, cell in enumerate(plan.experiment.cells))
     names = {old.name: new.name for old, new in zip(plan.experiment.cells, cells, strict=True)}
-    variants = tuple(msgspec.structs.replace(one, name=f"{evil}{one.name}") for one in plan.experiment.variants)
-    question = msgspec.structs.replace(
+    variants = tuple(replace(one, name=f"{evil}{one.name}") for one in plan.experiment.variants)
+    question = replace(
         plan.experiment, question=evil, cells=cells, variants=variants, baseline=f"{evil}old", notes=(evil,)
     )
     finding = Finding(evil, "hard", evil, evil, evil)
     verdicts = tuple(
-        msgspec.structs.replace(
-            v, cell=names[v.cell], variant=f"{evil}new", baseline=f"{evil}old", findings=(finding,), phrase=evil
-        )
+        replace(v, cell=names[v.cell], variant=f"{evil}new", baseline=f"{evil}old", findings=(finding,), phrase=evil)
         for v in shown_.judgement.verdicts
     )
-    return msgspec.structs.replace(
+    return replace(
         shown_,
         folder=evil,
-        plan=msgspec.structs.replace(plan, experiment=question),
-        judgement=msgspec.structs.replace(shown_.judgement, verdicts=verdicts),
+        plan=replace(plan, experiment=question),
+        judgement=replace(shown_.judgement, verdicts=verdicts),
         state=evil,
         abandoned={evil: evil},
         findings=(finding,),
@@ -109,16 +106,14 @@ def hostile_runs(place: Path, evil: str) -> tuple[Comparison, Shown]:
         )
     layouts = [read_layout(str(place / name)) for name in ("A", "B")]
     named = [
-        msgspec.structs.replace(
-            one, entries=tuple(Entry(e.run, evil, evil, e.condition) for e in one.entries), kind="named"
-        )
+        replace(one, entries=tuple(Entry(e.run, evil, evil, e.condition) for e in one.entries), kind="named")
         for one in layouts
     ]
     whole, audited = read_all([str(place / "A")])
-    compared = msgspec.structs.replace(
+    compared = replace(
         compare(named, ["A", "B"]), baseline=evil, unmatched=(evil,), paths=(evil, evil), variants=("B",)
     )
-    return compared, msgspec.structs.replace(shown(whole, audited, each=True), paths=(evil,))
+    return compared, replace(shown(whole, audited, each=True), paths=(evil,))
 
 
 @pytest.fixture(params=ATTACKS, ids=list(ATTACKS))
@@ -191,22 +186,24 @@ def test_a_terminal_gets_letters(told: list[Account | Comparison | Shown]) -> No
     assert not [char for char in said if not (char.isprintable() or char == "\n")]
 
 
+def test_markup_of_the_console_is_shown_and_not_obeyed() -> None:
+    assert "[bold]x[/bold]" in text(hostile_account("[bold]x[/bold]"))
+
+
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_script_holds_them_as_words(attack: str, tmp_path: Path) -> None:
     evil = ATTACKS[attack]
     plan = plan_of()
-    cells = tuple(msgspec.structs.replace(cell, name=evil) for cell in plan.experiment.cells)
+    cells = tuple(replace(cell, name=evil) for cell in plan.experiment.cells)
     knobs = {"block.scheduler": inert(evil)}
     first, second = plan.experiment.variants
     first, second = (
-        msgspec.structs.replace(first, name=f"{evil}1", knobs=knobs),
-        msgspec.structs.replace(second, name=f"{evil}2", options=(("description", inert(evil)),)),
+        replace(first, name=f"{evil}1", knobs=knobs),
+        replace(second, name=f"{evil}2", options=(("description", inert(evil)),)),
     )
-    question = msgspec.structs.replace(
-        plan.experiment, question=evil, cells=cells, variants=(first, second), baseline=f"{evil}1"
-    )
-    schedule = msgspec.structs.replace(plan.schedule, rounds=())
-    hostile = msgspec.structs.replace(plan, experiment=question, schedule=schedule)
+    question = replace(plan.experiment, question=evil, cells=cells, variants=(first, second), baseline=f"{evil}1")
+    schedule = replace(plan.schedule, rounds=())
+    hostile = replace(plan, experiment=question, schedule=schedule)
     made = script(hostile, resolve(LocalMachine(), str(tmp_path)), trials_of(hostile, 0), evil, evil)
     path = tmp_path / "reproduce.sh"
     path.write_text(

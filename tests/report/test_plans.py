@@ -92,11 +92,3 @@ def test_the_rows_of_a_plan_are_the_order_of_its_trials(tmp_path: Path, monkeypa
         for variant in slot["order"]
     ]
     assert [(row["round"], row["cell"], row["variant"]) for row in rows] == planned
-
-
-@pytest.mark.fio
-def test_a_plan_goes_to_a_file_whose_name_says_the_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert CliRunner().invoke(cli, [*RUN, "-o", "plan.html", *FIO]).exit_code == 0
-    assert "<!doctype html>" in Path("plan.html").read_text()
-    assert CliRunner().invoke(cli, [*RUN, "-o", "plan.html", *FIO]).exit_code == 0, "its own file is replaced"

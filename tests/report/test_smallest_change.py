@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 
-import msgspec
 import numpy as np
 import pytest
-from test_console import account, experiment
+from msgspec.structs import replace
+from test_console import account, experiment, judged
 
 from iodelta.report.stories.statements import method
 from iodelta.report.stories.visible import Interval, smallest, visible
-from iodelta.study.experiment import Account
 from iodelta.verdict import Change, Rules, Series, metric
 from iodelta.verdict.judge import judge
 
@@ -76,16 +75,11 @@ def test_each_metric_has_its_own_range_and_what_has_no_width_or_no_end_is_left_o
     assert said == "IOPS 0.6 to 12 %; mean latency 4.1 % for the worse"
 
 
-def with_a_stall(shown: Account) -> Account:
-    """Its first verdict as one trial without I/O leaves it."""
-    first, *others = shown.judgement.verdicts
-    stalled = msgspec.structs.replace(first, change=Change(-0.0096, -0.999, 0.0588, 0.95))
-    judgement = msgspec.structs.replace(shown.judgement, verdicts=(stalled, *others))
-    return msgspec.structs.replace(shown, judgement=judgement)
-
-
 def test_a_trial_that_did_nothing_leaves_no_range_up_to_everything() -> None:
-    (said,) = [line for line in method(with_a_stall(account(experiment(), {}))) if line.startswith("Smallest change")]
+    shown = account(experiment(), {})
+    first, *others = shown.judgement.verdicts
+    stalled = replace(first, change=Change(-0.0096, -0.999, 0.0588, 0.95))
+    (said,) = [line for line in method(judged(shown, (stalled, *others))) if line.startswith("Smallest change")]
     assert "6.9 %" in said
     assert "for the worse" in said
     assert "99" not in said.partition(":")[2].replace("p99", "")

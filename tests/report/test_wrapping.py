@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from test_console import account, experiment, text
 
 from iodelta.report.formats.render import rendered
-from iodelta.report.formats.terminal import sections_lines
-from iodelta.report.stories.story import Detail, Item, section
+from iodelta.report.stories.story import Detail
 from iodelta.study.words import wrap
 
 WORDS = st.text("abc/-.%", min_size=1, max_size=200)
@@ -38,12 +37,3 @@ def test_no_report_cuts_a_command_however_long_the_path_of_its_folder_is(state: 
     assert f"`iodelta run {folder}" in screen
     for said in (mail, screen):
         assert not [line for line in said.splitlines() if line.count("`") % 2]
-
-
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_the_short_form_of_a_section_is_wrapped_and_loses_no_word(width: int) -> None:
-    brief = "; ".join(f"fact {number} of the machine" for number in range(9))
-    sections = section("System", (Item("left to other formats"),), brief=brief)
-    lines = [line.plain for line in sections_lines(sections, width)]
-    assert all(len(line) <= width for line in lines)
-    assert " ".join(line.strip() for line in lines if line) == f"System: {brief}"
