@@ -166,6 +166,7 @@ IMAGES: dict[str, tuple[Build, str]] = {
     "ISO 9660": (put((32768, b"\x01CD001\x01")), "signature: ISO 9660"),
     "squashfs": (put((0, b"hsqs")), "signature: squashfs"),
     "swap": (tool("mkswap"), "signature: swap"),
+    "swap of 64 KiB pages": (tool("mkswap", "--pagesize", "65536"), "signature: swap"),
     "md 0.90": (put((-65536, MD)), "signature: md RAID member"),
     "md 1.0": (put((-8192, MD)), "signature: md RAID member"),
     "md 1.1": (put((0, MD)), "signature: md RAID member"),

@@ -13,16 +13,14 @@ import pytest
 from paper import paper_trial
 
 from iodelta.experiment import Experiment, Variant, parse
-from iodelta.lab.aftermath import Aftermath, aftermath_experiment, aftermath_of, writer
+from iodelta.lab.aftermath import Aftermath, aftermath_of, writer
 from iodelta.lab.calibration import (
     BLOCKS_EACH,
     Calibration,
     a_against_a,
     alarms_in,
-    calibration_of,
     merged,
     noise_of,
-    shares,
 )
 from iodelta.lab.folder import Started
 from iodelta.lab.plan import make_plan
@@ -86,19 +84,6 @@ def test_an_alarm_is_one_of_a_comparison_alone_and_of_the_experiment_where_the_f
     assert alarms_in(judge_all(far, rules, baseline="a")) == (8, 1, True)
 
 
-def test_a_filesystem_without_a_device_is_named_in_place_of_disks(tmp_path: Path) -> None:
-    """A calibration on tmpfs was "on , calibrated 2026-11-28"."""
-    trials = list(alike(12, sd=0.01, seed=1))
-    judged = judge_all(trials, Rules.for_blocks(12, (IOPS,), margin=0.01, seed=1), baseline="a")
-    target = msgspec.structs.replace(resolve(LocalMachine(), str(tmp_path)), disks=(), fstype="tmpfs")
-    known = calibration_of("k", "randread", target, judged, trials, 1.0)
-    answer = CalibrationAnswer(known, known.bound, system=(("kernel", "6.18.1"),), again="iodelta calibrate")
-    text = markdown(of_calibrated(answer))
-    assert "### randread on tmpfs, calibrated " in text
-    assert "- kernel: 6.18.1" in text
-    assert "```sh\niodelta calibrate\n```" in text
-
-
 def alike(blocks: int, sd: float, seed: int, cell: str = "c", start: int = 0) -> Iterator[Trial]:
     rng, orders = np.random.default_rng(seed), variant_orders(("a", "again"), blocks, random.Random(seed))
     number = start
@@ -148,17 +133,6 @@ def test_the_carry_over_is_what_the_trial_after_the_writer_loses(left: float) ->
     assert {one.blocks for one in found} == {30}
 
 
-def test_few_blocks_say_nothing_of_carry_over() -> None:
-    assert aftermath_of(after_writes(4, 0.1, 0.01, 1), [IOPS]) == ()
-    assert aftermath_of([], [IOPS]) == ()
-
-
-def test_a_writer_that_has_no_read_values_takes_no_block_away() -> None:
-    trials = after_writes(20, 0.05, 0.01, 2)
-    mute = [msgspec.structs.replace(one, directions=()) if one.variant == "writer" else one for one in trials]
-    assert aftermath_of(mute, [IOPS]) == aftermath_of(trials, [IOPS])
-
-
 @pytest.mark.parametrize("rw", ["read", "randread", "rw", "randrw:8", "write", "randwrite", "randtrim"])
 def test_the_writer_writes_larger_requests_in_the_pattern_of_the_workload(rw: str, tmp_path: Path) -> None:
     cell = question(rw).cells[0]
@@ -176,20 +150,7 @@ def test_the_writer_does_not_hold_back_and_stays_on_the_target() -> None:
     assert options["bs"] == "4096", "a request of 256 KiB does not fit 64 KiB"
 
 
-def test_the_aftermath_is_measured_in_plain_blocks_of_three() -> None:
-    plan = make_plan(aftermath_experiment(question("randwrite"), 600.0, 1 << 30))
-    assert (plan.per_block, plan.rules.carry) == (3, "tested")
-
-
 # ------------------------------------------------------------------------------------------------ kept and said
-
-
-def test_the_budget_is_all_spent_on_what_can_be_measured() -> None:
-    for aftermath in (False, True):
-        for injections in (False, True):
-            parts = shares(600.0, aftermath=aftermath, injections=injections)
-            assert sum(parts) == pytest.approx(600.0)
-            assert (parts[1] > 0, parts[2] > 0) == (aftermath, injections)
 
 
 def test_calibrations_add_up_and_say_what_stalls_and_writes_do() -> None:

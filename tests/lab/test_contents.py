@@ -5,17 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from images import IMAGES, MIB, Build
+from images import IMAGES, Build
 from test_guard import HERE, allowed, refusal
 from workshop import Workshop
 
 from iodelta.lab.guard import held_by
-from iodelta.probe.contents import looks_of
 from iodelta.probe.topology import resolve
-
-
-def test_the_table_is_long_enough() -> None:
-    assert len(IMAGES) >= 53
 
 
 @pytest.mark.root
@@ -58,19 +53,3 @@ def test_an_empty_file_is_written_only_by_name(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     assert "was not made by iodelta (an empty file)" in refusal(tmp_path / "empty")
     assert allowed(tmp_path / "empty", tmp_path / "empty")
-
-
-@pytest.mark.parametrize(
-    ("sample", "looks"),
-    [
-        (bytes(MIB), ""),
-        (b"\0" * 4096 + b"name = value\n", "text"),
-        (b"\1\2\3", "data"),
-        (b"abc\x01", "data"),
-        (bytes(range(256)) * 16, "random bytes, as encrypted or compressed data are"),
-        (b"\xff" * MIB, "data"),
-    ],
-    ids=["zeros", "text", "three-bytes", "letters", "every-byte", "ones"],
-)
-def test_how_bytes_look(sample: bytes, looks: str) -> None:
-    assert looks_of(sample) == looks

@@ -44,18 +44,6 @@ def test_a_folder_that_exists_is_never_taken_for_a_new_one(folder: Folder) -> No
     assert folder.read(EXPERIMENT) == b'question = "?"\n'
 
 
-def test_where_no_folder_can_be_made_it_says_where_and_what_to_do(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    wanted = r"(?s)file/new.*Not a directory.*--folder"
-    with pytest.raises(MeasureError, match=wanted), Folder.making(tmp_path / "file" / "new"):
-        pass
-
-
-def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match=r"no experiment\.toml"):
-        Folder.open(tmp_path)
-
-
 def test_events_come_back_in_order_while_another_reads(folder: Folder) -> None:
     with folder.writing():
         folder.append(started(1), sync=False)

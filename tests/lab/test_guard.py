@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,10 @@ MIB = 1 << 20
 HERE = LocalMachine()
 
 
+def on_devices(test: Callable[..., None]) -> Callable[..., None]:
+    return pytest.mark.root(pytest.mark.beside(test))
+
+
 class Elsewhere:
     """A machine on which nothing can be held open, as over SSH; it keeps what it was asked to run."""
 
@@ -35,34 +39,18 @@ class Elsewhere:
         self.time, self.together = HERE.time, HERE.together
         self.directory, self.state, self.patience = HERE.directory, HERE.state, HERE.patience
 
-    def run(
-        self,
-        args: Sequence[str],
-        *,
-        timeout: float | None = None,
-        stdin: bytes = b"",
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-    ) -> Completed:
+    def run(self, args: Sequence[str], **how: Any) -> Completed:
         self.asked.append(args[0])
-        return HERE.run(args, timeout=timeout, stdin=stdin, env=env, cwd=cwd)
+        return HERE.run(args, **how)
 
 
 class Failing(Elsewhere):
     """A machine whose disks cannot be read."""
 
-    def run(
-        self,
-        args: Sequence[str],
-        *,
-        timeout: float | None = None,
-        stdin: bytes = b"",
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-    ) -> Completed:
+    def run(self, args: Sequence[str], **how: Any) -> Completed:
         if args[0] == "dd":
             return Completed(tuple(args), 1, b"", b"dd: error reading: Input/output error", 0.1)
-        return super().run(args, timeout=timeout, stdin=stdin, env=env, cwd=cwd)
+        return super().run(args, **how)
 
 
 def refusal(path: str | Path, *destroy: str | Path, machine: Machine = HERE, size: int | None = None) -> str:
@@ -199,8 +187,7 @@ IN_USE: tuple[InUse, ...] = (
 )
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 @pytest.mark.parametrize("make", IN_USE, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("machine", [HERE, Elsewhere()], ids=["held", "not held"])
 def test_a_device_in_use_is_refused_whatever_the_user_says(workshop: Workshop, make: InUse, machine: Machine) -> None:
@@ -251,30 +238,6 @@ def second_btrfs_member(workshop: Workshop) -> str:
     return btrfs_pair(workshop)[1]
 
 
-def btrfs_whose_first_superblock_is_gone(workshop: Workshop) -> str:
-    node = btrfs_pair(workshop)[0]
-    overwrite(node, 64 << 10, bytes(4096))
-    return node
-
-
-def gpt(workshop: Workshop) -> str:
-    node = workshop.loop(32)
-    workshop.run("sfdisk", "--no-reread", "--no-tell-kernel", node, stdin=b"label: gpt\nsize=8MiB\n")
-    return node
-
-
-def gpt_of_which_only_the_backup_is_left(workshop: Workshop) -> str:
-    node = gpt(workshop)
-    overwrite(node, 0, bytes(1 << 20))
-    return node
-
-
-def mbr(workshop: Workshop) -> str:
-    node = workshop.loop(32)
-    workshop.run("sfdisk", "--no-reread", "--no-tell-kernel", node, stdin=b"label: dos\nsize=8MiB\n")
-    return node
-
-
 def disk_with_empty_partition(workshop: Workshop) -> str:
     node = workshop.loop(32)
     workshop.partition(node)
@@ -285,33 +248,6 @@ def swap_partition_off(workshop: Workshop) -> str:
     [part] = workshop.partition(workshop.loop(48))
     workshop.run("mkswap", part)
     return part
-
-
-def lvm(workshop: Workshop) -> str:
-    node = workshop.loop(32)
-    workshop.run("pvcreate", "-qq", "--yes", node)
-    return node
-
-
-def luks1(workshop: Workshop) -> str:
-    return luks(workshop, "luks1")
-
-
-def luks2(workshop: Workshop) -> str:
-    return luks(workshop, "luks2", "--pbkdf", "pbkdf2")
-
-
-def luks(workshop: Workshop, *kind: str) -> str:
-    node = workshop.loop(32)
-    quick = ("--pbkdf-force-iterations", "1000")
-    workshop.run("cryptsetup", "-q", "luksFormat", "--type", *kind, *quick, node, "-", stdin=b"password")
-    return node
-
-
-def bcache(workshop: Workshop) -> str:
-    node = workshop.loop(32)
-    workshop.run("make-bcache", "-B", node)
-    return node
 
 
 def crafted(offset: int, content: bytes) -> Holding:
@@ -338,32 +274,18 @@ ZFS = bytes.fromhex("0cb1ba0000000000")  # uberblock 0x00bab10c, little-endian: 
 
 HOLDING: dict[str, tuple[Holding, str]] = {
     "ext4": (ext4, "ext2/3/4"),
-    "xfs": (xfs, "XFS"),
     "second member of an unmounted btrfs": (second_btrfs_member, "btrfs"),
-    "btrfs without its first superblock": (btrfs_whose_first_superblock_is_gone, "btrfs"),
-    "GPT": (gpt, "GPT partition table"),
-    "GPT, only the backup": (gpt_of_which_only_the_backup_is_left, "GPT partition table"),
-    "MBR": (mbr, "MBR partition table"),
     "partitioned, nothing mounted": (disk_with_empty_partition, "has partitions"),
     "swap partition, off": (swap_partition_off, "swap"),
-    "LVM physical volume": (lvm, "LVM physical volume"),
-    "LUKS1": (luks1, "LUKS"),
-    "LUKS2": (luks2, "LUKS"),
-    "bcache": (bcache, "bcache"),
-    "md 1.2": (crafted(4096, MD), "md RAID member"),
-    "md 1.1": (crafted(0, MD), "md RAID member"),
-    "md 1.0": (crafted(64 * MIB - 8192, MD), "md RAID member"),
-    "md 0.90": (crafted(64 * MIB - 65536, MD), "md RAID member"),
     "md 0.90 of a big-endian machine": (crafted(64 * MIB - 65536, MD[::-1]), "md RAID member"),
-    "ZFS, first label": (crafted(128 << 10, ZFS), "ZFS"),
     "ZFS, only the last label, big-endian": (crafted(64 * MIB - (128 << 10) + 1024 * 5, ZFS[::-1]), "ZFS"),
     "LUKS2, only the second header": (crafted(16 << 10, b"SKUL\xba\xbe"), "LUKS"),
     "DDF RAID": (crafted(64 * MIB - 512, bytes.fromhex("de11de11")), "DDF RAID member"),
 }
+"""What no image of ``images`` has."""
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 @pytest.mark.parametrize(("make", "what"), HOLDING.values(), ids=HOLDING.keys())
 def test_a_device_that_holds_data_is_written_only_when_it_is_named(
     workshop: Workshop, make: Holding, what: str
@@ -379,8 +301,7 @@ def test_a_device_that_holds_data_is_written_only_when_it_is_named(
     assert Workshop.checksum(node) == before
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_naming_the_disk_does_not_give_up_its_partition_nor_the_other_way_round(workshop: Workshop) -> None:
     disk = workshop.loop(48)
     [part] = workshop.partition(disk)
@@ -389,8 +310,7 @@ def test_naming_the_disk_does_not_give_up_its_partition_nor_the_other_way_round(
     assert "has partitions" in refusal(disk, part)
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_an_empty_device_or_partition_is_written_only_when_it_is_named(workshop: Workshop) -> None:
     disk = workshop.loop(48)
     [part] = workshop.partition(disk)
@@ -400,8 +320,7 @@ def test_an_empty_device_or_partition_is_written_only_when_it_is_named(workshop:
         assert allowed(node, node) == ("was not made by iodelta (all zero in 64 sampled places)",)
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_a_loop_device_over_a_file_that_iodelta_made_needs_no_name(workshop: Workshop) -> None:
     image = workshop.file(48)
     record(HERE, str(image))
@@ -413,8 +332,7 @@ def test_a_loop_device_over_a_file_that_iodelta_made_needs_no_name(workshop: Wor
     assert "was not made by iodelta" in refusal(part)
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_own_detection_does_not_need_blkid(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     node = xfs(workshop)
     tools = workshop.place / "tools"
@@ -425,14 +343,12 @@ def test_own_detection_does_not_need_blkid(workshop: Workshop, monkeypatch: pyte
     assert "signature: XFS" in refusal(node)
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_a_device_that_cannot_be_read_is_refused(workshop: Workshop) -> None:
     assert "Input/output error" in refusal(workshop.loop(8), machine=Failing())
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_while_a_permit_is_held_the_kernel_keeps_others_off_but_fio_may_write(workshop: Workshop) -> None:
     node = ext4(workshop)
     point = workshop.place / "point"
@@ -446,8 +362,7 @@ def test_while_a_permit_is_held_the_kernel_keeps_others_off_but_fio_may_write(wo
     workshop.run("wipefs", "--all", node)  # opens the device exclusively
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_a_device_that_only_the_kernel_knows_to_be_in_use_is_refused(workshop: Workshop) -> None:
     node = workshop.loop(8)
     descriptor = os.open(node, os.O_RDONLY | os.O_EXCL)  # as an imported ZFS pool does, which sysfs does not show
@@ -457,8 +372,7 @@ def test_a_device_that_only_the_kernel_knows_to_be_in_use_is_refused(workshop: W
         os.close(descriptor)
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_a_device_mounted_after_the_permit_is_noticed_before_the_next_trial(workshop: Workshop) -> None:
     node = ext4(workshop)
     with check_write(Elsewhere(), resolve(HERE, node), [node]) as permit:
@@ -482,8 +396,7 @@ def test_a_device_number_given_to_another_disk_does_not_redirect_writes(workshop
             permit.recheck()
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_a_link_that_is_turned_to_another_disk_does_not_redirect_writes(workshop: Workshop) -> None:
     first, second = workshop.loop(8), workshop.loop(8)
     path = link(workshop, first)
@@ -497,8 +410,7 @@ def test_a_link_that_is_turned_to_another_disk_does_not_redirect_writes(workshop
             permit.recheck()
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_a_device_exchanged_between_the_look_and_the_permit_is_refused(workshop: Workshop) -> None:
     first, second = workshop.loop(8), workshop.loop(8)
     path = link(workshop, first)
@@ -509,8 +421,7 @@ def test_a_device_exchanged_between_the_look_and_the_permit_is_refused(workshop:
         check_write(HERE, target)
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_what_stands_against_a_write_is_known_without_asking_the_device(workshop: Workshop) -> None:
     node = ext4(workshop)
     name = os.path.basename(node)
@@ -630,8 +541,7 @@ def test_a_directory_of_the_users_does_not_become_scratch_by_its_name(tmp_path: 
     assert not is_scratch(HERE, str(theirs))
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 @pytest.mark.parametrize("whose", ["", "IODELTA-SCRATCH.txt"], ids=["directory", "mark"])
 def test_a_mark_that_another_user_wrote_makes_no_scratch_directory(tmp_path: Path, whose: str) -> None:
     theirs = Path(make_scratch(str(tmp_path)))
@@ -641,8 +551,7 @@ def test_a_mark_that_another_user_wrote_makes_no_scratch_directory(tmp_path: Pat
         make_scratch(str(tmp_path))
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 @pytest.mark.parametrize("whose", ["data", ".data.iodelta"])
 def test_a_file_or_record_of_another_user_makes_no_scratch_file(tmp_path: Path, whose: str) -> None:
     path = made_in(tmp_path)
@@ -650,8 +559,7 @@ def test_a_file_or_record_of_another_user_makes_no_scratch_file(tmp_path: Path, 
     assert "was not made by iodelta" in refusal(path)
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_nothing_is_written_into_an_empty_directory_of_another_user(tmp_path: Path) -> None:
     theirs = tmp_path / "iodelta-scratch"
     theirs.mkdir()
@@ -712,15 +620,10 @@ def test_another_name_for_scratch_data_is_still_the_users_file(tmp_path: Path) -
     assert "was not made by iodelta" in refusal(linked)
 
 
-@pytest.mark.root
-@pytest.mark.beside
-def test_a_file_behind_a_loop_device_is_refused(workshop: Workshop) -> None:
-    image = workshop.file(8)
-    node = workshop.loop(image)
-    assert f"is attached as {node}" in refusal(image, image)
+LAYERS = (("lowerdir", "lower"), ("upperdir", "upper"), ("workdir", "work"))
 
 
-def lower_and_upper(workshop: Workshop, layer: str) -> tuple[Path, Path]:
+def lower_and_upper(workshop: Workshop, layer: str, *, relative: bool = False) -> tuple[Path, Path]:
     """A file in a layer of an overlayfs, and the same as overlayfs shows it."""
     place = workshop.place
     for name in ("lower", "upper", "work", "merged"):
@@ -728,13 +631,10 @@ def lower_and_upper(workshop: Workshop, layer: str) -> tuple[Path, Path]:
     image = place / layer / "disk.img"
     with open(image, "wb") as file:
         file.truncate(32 * MIB)
-    how = ",".join(f"{name}={place}/{what}" for name, what in LAYERS)
-    workshop.run("mount", "-t", "overlay", "overlay", "-o", how, place / "merged")
+    how = ",".join(f"{name}={'' if relative else f'{place}/'}{what}" for name, what in LAYERS)
+    subprocess.run(["mount", "-t", "overlay", "overlay", "-o", how, "merged"], check=True, cwd=place)
     workshop.undo(lambda: unmount(place / "merged"))
     return image, place / "merged" / "disk.img"
-
-
-LAYERS = (("lowerdir", "lower"), ("upperdir", "upper"), ("workdir", "work"))
 
 
 def alias_by_overlay_of_upper(workshop: Workshop) -> tuple[Path, Path]:
@@ -750,6 +650,10 @@ def layer_below_the_attached_file(workshop: Workshop) -> tuple[Path, Path]:
     return shown, image
 
 
+def alias_by_overlay_of_relative_layers(workshop: Workshop) -> tuple[Path, Path]:
+    return lower_and_upper(workshop, "upper", relative=True)
+
+
 def alias_by_overlay_bound_elsewhere(workshop: Workshop) -> tuple[Path, Path]:
     image, shown = lower_and_upper(workshop, "upper")
     point = workshop.place / "bound.img"
@@ -757,19 +661,6 @@ def alias_by_overlay_bound_elsewhere(workshop: Workshop) -> tuple[Path, Path]:
     workshop.run("mount", "--bind", shown, point)
     workshop.undo(lambda: unmount(point))
     return image, point
-
-
-def alias_by_overlay_of_relative_layers(workshop: Workshop) -> tuple[Path, Path]:
-    place = workshop.place
-    for name in ("lower", "upper", "work", "merged"):
-        (place / name).mkdir()
-    image = place / "upper" / "disk.img"
-    with open(image, "wb") as file:
-        file.truncate(32 * MIB)
-    how = ",".join(f"{name}={what}" for name, what in LAYERS)
-    subprocess.run(["mount", "-t", "overlay", "overlay", "-o", how, "merged"], check=True, cwd=place)
-    workshop.undo(lambda: unmount(place / "merged"))
-    return image, place / "merged" / "disk.img"
 
 
 def alias_by_bind_mount(workshop: Workshop) -> tuple[Path, Path]:
@@ -804,8 +695,7 @@ ALIASES = (
 )
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 @pytest.mark.parametrize("make", ALIASES, ids=lambda make: make.__name__)
 def test_no_other_name_of_a_file_behind_a_loop_device_can_be_written(
     workshop: Workshop, make: Callable[[Workshop], tuple[Path, Path]]
@@ -819,8 +709,7 @@ def test_no_other_name_of_a_file_behind_a_loop_device_can_be_written(
     assert "has the same backing file as" in refusal(second, second)
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_a_second_name_of_a_deleted_file_behind_a_loop_device_is_refused(workshop: Workshop) -> None:
     image, other = alias_by_hard_link(workshop)
     node = workshop.loop(image)
@@ -828,8 +717,7 @@ def test_a_second_name_of_a_deleted_file_behind_a_loop_device_is_refused(worksho
     assert f"is attached as {node}" in refusal(other, other)
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_an_open_file_behind_a_loop_device_is_refused_by_its_descriptor(workshop: Workshop) -> None:
     image = workshop.file(8)
     node = workshop.loop(image)
@@ -838,8 +726,7 @@ def test_an_open_file_behind_a_loop_device_is_refused_by_its_descriptor(workshop
         assert f"is attached as {node}" in refusal(path, path)
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_a_loop_device_over_a_loop_device_in_use_is_refused(workshop: Workshop) -> None:
     lower = ext4(workshop)
     upper = workshop.loop(lower)
@@ -912,8 +799,7 @@ READ_ONLY = (
 )
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 @pytest.mark.parametrize("make", READ_ONLY, ids=lambda make: make.__name__)
 def test_what_cannot_be_written_is_refused_whatever_the_user_says(
     workshop: Workshop, make: Callable[[Workshop], tuple[str | Path, str]]
@@ -925,8 +811,7 @@ def test_what_cannot_be_written_is_refused_whatever_the_user_says(
     assert Workshop.checksum(path) == before
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_a_directory_in_which_nothing_can_be_made_is_refused_in_the_plan(workshop: Workshop) -> None:
     point = workshop.mount(ext4(workshop))
     closed = point / "closed"
@@ -936,8 +821,7 @@ def test_a_directory_in_which_nothing_can_be_made_is_refused_in_the_plan(worksho
     assert "may not be written" in str(refuse_reasons(HERE, resolve(HERE, str(closed)), MIB))
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_looking_at_a_file_changes_nothing_of_it(workshop: Workshop) -> None:
     path = workshop.place / "data"
     path.write_bytes(b"precious" * 1000)
@@ -947,8 +831,7 @@ def test_looking_at_a_file_changes_nothing_of_it(workshop: Workshop) -> None:
     assert (seen.st_size, seen.st_mtime_ns, path.read_bytes()) == (8000, 1, b"precious" * 1000)
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_an_active_swap_file_is_refused(workshop: Workshop) -> None:
     path = workshop.place / "swapfile"
     path.write_bytes(bytes(16 * MIB))
@@ -958,8 +841,7 @@ def test_an_active_swap_file_is_refused(workshop: Workshop) -> None:
     assert "is swapped on" in refusal(path, path)
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_a_file_that_does_not_fit_is_refused_before_anything_starts(workshop: Workshop) -> None:
     point = workshop.mount(ext4(workshop))
     (point / "data").touch()
@@ -969,13 +851,6 @@ def test_a_file_that_does_not_fit_is_refused_before_anything_starts(workshop: Wo
     assert refuse_reasons(HERE, resolve(HERE, str(point)), 10 * MIB) == ()
 
 
-@pytest.mark.root
-@pytest.mark.beside
-def test_a_file_on_a_filesystem_mounted_read_only_is_refused(workshop: Workshop) -> None:
-    point = workshop.mount(ext4(workshop), "-o", "ro")
-    assert "read-only" in str(refuse_reasons(HERE, resolve(HERE, str(point)), MIB))
-
-
 @pytest.mark.parametrize("path", ["/proc/sys/vm/swappiness", "/sys/kernel/uevent_seqnum"])
 def test_files_of_the_kernel_are_never_written(path: str) -> None:
     target = resolve(HERE, path)
@@ -983,8 +858,7 @@ def test_files_of_the_kernel_are_never_written(path: str) -> None:
         check_write(HERE, target, [path])
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_a_device_name_spelt_wrong_that_became_a_file_is_refused() -> None:
     path = Path("/dev/iodelta-test-sdx")
     path.touch()

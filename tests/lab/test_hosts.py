@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from paper import Paper
 
-from iodelta.errors import LostError, RequestError
+from iodelta.errors import LostError
 from iodelta.experiment import parse
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Started
 from iodelta.lab.hosts import host_of
-from iodelta.lab.plan import make_plan, smallest_p, warnings
+from iodelta.lab.plan import make_plan, warnings
 from iodelta.trial import Finding
 
 HOSTS = ("ssh:a", "ssh:b")
@@ -79,19 +79,6 @@ def test_a_plan_of_two_or_three_hosts_says_how_little_they_can_show_and_how_many
     assert "verdict.few-hosts" in warned(3, 80)
     assert "verdict.few-hosts" not in warned(4, 80)
     assert not warned(1, 80).keys() & {"verdict.few-hosts", "verdict.few-host-blocks"}
-
-
-def test_the_smallest_p_of_hosts_is_that_of_their_replay() -> None:
-    one = make_plan(parse(TEXT + "[design]\nblocks = 80\nbudget = '10h'\n"))
-    two = make_plan(parse("machine = ['ssh:a', 'ssh:b']\n" + TEXT + "[design]\nblocks = 80\nbudget = '10h'\n"))
-    assert smallest_p(one) == pytest.approx(2 * 0.5**80)
-    assert smallest_p(two) == pytest.approx(2 / 4097)
-
-
-@pytest.mark.parametrize("value", ['["ssh:a", "ssh:a"]', "3", '[""]', "[1]"])
-def test_machines_that_are_none_are_refused_with_their_line(value: str) -> None:
-    with pytest.raises(RequestError, match="machine"):
-        parse(f"machine = {value}\n{TEXT}")
 
 
 def test_a_lost_host_does_not_end_the_others_and_its_blocks_are_made_by_the_next_call(

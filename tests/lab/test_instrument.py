@@ -12,7 +12,6 @@ from fakes import PaperMachine
 from workshop import Workshop
 
 from iodelta.cli.main import cli
-from iodelta.errors import RequestError
 from iodelta.experiment import parse
 from iodelta.lab.instrument import Instruments, Looked
 from iodelta.probe import profile, stages
@@ -70,14 +69,6 @@ def test_what_a_machine_lacks_is_a_reason() -> None:
     assert "CONFIG_FTRACE" in stages.missing(bare)
     assert "root" in stages.missing(PaperMachine({}))
     assert "perf" in profile.missing(bare)
-
-
-def test_an_instrument_is_asked_for_by_name_or_refused() -> None:
-    assert parse(QUESTION + "[instrument]\nperf = true\nblock = false\n").instruments == ("perf",)
-    with pytest.raises(RequestError, match="did you mean perf"):
-        parse(QUESTION + "[instrument]\nperv = true\n")
-    with pytest.raises(RequestError, match="true or false"):
-        parse(QUESTION + "[instrument]\nperf = 'yes'\n")
 
 
 def test_the_difference_is_told_by_function_and_no_verdict_is_drawn() -> None:

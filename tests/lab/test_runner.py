@@ -55,17 +55,6 @@ def test_a_cell_is_measured_until_it_is_decided_and_no_longer(paper: Make) -> No
     assert len(one.bench.made) == 2 * outcome.judgement.verdicts[0].blocks
 
 
-def test_what_is_left_reaches_to_the_next_look_for_nothing_is_decided_before(
-    paper: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = paper(rates(-0.2))
-    left: list[float] = []
-    monkeypatch.setattr(one.watcher, "judged", lambda _, spent, rest: left.append((spent + rest) / 2), raising=False)
-    decided = one.run().judgement.verdicts[0].blocks
-    assert decided == verdict.rules.LOOKS[0]
-    assert min(left) >= decided - 1, "in blocks: a change so large seemed to need fewer"
-
-
 def test_a_decided_cell_leaves_its_time_to_the_others(paper: Make) -> None:
     def say(trial: Started) -> float:
         return rates(-0.1 if trial.cell.endswith("=1") else 0.004, 0.01)(trial)
@@ -190,13 +179,6 @@ def test_in_superblocks_every_variant_conditions_and_then_counts(paper: Make) ->
     assert len({trial.seed for trial in one.bench.made}) == 24
     counted = Account(one.folder.events()).counted(("v0", "v1")).values()
     assert [trial.position % 2 for trial in counted] == [1] * 12
-
-
-def test_the_budget_pays_for_the_trials_that_do_not_count_too(paper: Make) -> None:
-    one = paper(rates(0.0, 0.1), budget="21s", carry_over="superblocks")
-    assert one.run().reason == "budget"
-    assert len(one.bench.made) == 20
-    assert one.plan.per_round == 4
 
 
 def test_a_variant_that_leaves_its_damage_to_the_next_trial_is_no_improvement(paper: Make) -> None:

@@ -71,11 +71,6 @@ def test_more_than_the_device_has_is_refused_by_its_size(workshop: Workshop) -> 
         survey(MACHINE, plan_of(workshop.loop(16), size="1g").experiment)
 
 
-def test_a_target_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RequestError, match="nothing at this path"):
-        survey(MACHINE, plan_of(f"{tmp_path}/none").experiment)
-
-
 def test_an_engine_that_is_not_here_is_a_reason_and_no_error(tmp_path: Path) -> None:
     variants = '[variant.a]\n"fio.ioengine" = "psync"\n[variant.b]\n"fio.ioengine" = "sg"'
     text = f'[workload]\nrw = "randread"\n{variants}'
