@@ -125,24 +125,6 @@ def test_a_variant_means_the_same_in_every_block(
     assert state_of(loop) == before
 
 
-def test_the_same_variant_twice_in_a_row_writes_nothing(loop: Loop, tmp_path: Path) -> None:
-    class Counting(LocalMachine):
-        writes = 0
-
-        def write(self, path: str, text: str) -> None:
-            self.writes += 1
-            super().write(path, text)
-
-    machine = Counting()
-    settings = {"block.scheduler": "mq-deadline", "block.read_ahead_kb": "64"}
-    knobs = {name: knob.knob(name, machine, resolve(machine, loop.path)) for name in settings}
-    saved = {name: one.save() for name, one in knobs.items()}
-    knob.turn(knobs, saved, settings)
-    first = machine.writes
-    knob.turn(knobs, saved, settings)
-    assert machine.writes == first == 2
-
-
 @pytest.mark.parametrize(
     ("name", "asked", "shown"),
     [
@@ -219,17 +201,6 @@ def test_a_tunable_goes_with_the_scheduler_of_its_variant(loop: Loop) -> None:
     with pytest.raises(RequestError, match=r"kyber has no such tunable[^$]*read_lat_nsec"):
         batch.check("8", {"block.scheduler": "kyber"})
     assert "neither a known scheduler nor the active one" in str(knob_of(loop, "block.iosched.fifo_bacth").available())
-
-
-def test_a_tunable_alone_is_put_back(loop: Loop, machine: LocalMachine) -> None:
-    loop["scheduler"] = "mq-deadline"
-    loop["iosched/fifo_batch"] = "3"
-    batch = knob_of(loop, "block.iosched.fifo_batch")
-    saved = batch.save()
-    batch.apply("50")
-    batch.verify("50")
-    knob.restore(machine, saved)
-    assert loop["iosched/fifo_batch"] == "3"
 
 
 def test_a_disk_that_is_gone_took_its_settings_with_it(loop: Loop, machine: LocalMachine) -> None:

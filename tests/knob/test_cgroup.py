@@ -15,7 +15,7 @@ from iodelta.errors import KnobError, RequestError
 from iodelta.machine import Completed, LocalMachine
 from iodelta.probe.topology import resolve
 
-from .devices import Loop, run
+from .devices import Loop
 from .rooted import Rooted, target
 
 READ = ("dd", "of=/dev/null", "bs=4k", "count=7", "iflag=direct", "status=none")
@@ -58,19 +58,6 @@ def test_the_load_and_only_the_load_is_in_the_group(loop: Loop, machine: LocalMa
     done = machine.run([*limit.launcher(LIMIT), *READ, f"if={loop.path}"])
     assert done.returncode == 0
     assert served(group, devno) == 7
-
-
-@pytest.mark.root
-def test_the_limit_of_a_partition_is_that_of_its_disk(loop: Loop, machine: LocalMachine, limit: knob.Knob) -> None:
-    run("sh", "-c", 'echo "start=2048" | sfdisk --quiet "$0"', loop.path)
-    run("partx", "--update", loop.path)
-    until(Path(f"{loop.path}p1").exists)
-    one = knob.knob("cgroup.io_max", machine, resolve(machine, f"{loop.path}p1"))
-    saved = one.save()
-    one.apply("riops=5000")
-    one.verify("riops=5000")
-    knob.restore(machine, saved)
-    assert not group_of(one).exists()
 
 
 @pytest.mark.root

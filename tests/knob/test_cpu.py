@@ -9,7 +9,6 @@ import pytest
 
 from iodelta import knob
 from iodelta.errors import KnobError, RequestError
-from iodelta.machine import LocalMachine
 
 from .rooted import Rooted, target
 
@@ -62,18 +61,6 @@ def test_the_governor_is_set_on_every_policy_and_read_back_on_each(tmp_path: Pat
     machine.show(f"{CPUFREQ}/policy10/scaling_governor", "powersave")
     with pytest.raises(KnobError, match=r"policy10/scaling_governor: requested 'performance'.* shows 'powersave'"):
         governor.verify("performance")
-
-
-def test_the_energy_preference_comes_back_with_the_governor(tmp_path: Path) -> None:
-    machine = Pstate(tmp_path)
-    before = preferences(machine)
-    governor = knob.knob("cpu.governor", machine, target("sda"))
-    saved = governor.save()
-    governor.apply("performance")
-    assert preferences(machine) != before
-    machine.preferences = dict.fromkeys(machine.preferences, "power")
-    knob.restore(machine, saved)
-    assert preferences(machine) == before
 
 
 def test_a_governor_means_the_same_beside_variants_with_preferences(tmp_path: Path) -> None:
@@ -149,10 +136,3 @@ def test_a_machine_without_cpufreq_says_so(tmp_path: Path) -> None:
     machine = Rooted(tmp_path, {})
     assert "needs cpufreq" in str(knob.knob("cpu.governor", machine, target("sda")).available())
     assert "has neither" in str(knob.knob("cpu.boost", machine, target("sda")).available())
-
-
-def test_on_this_machine_a_cpu_knob_is_available_exactly_where_its_files_are() -> None:
-    machine = LocalMachine()
-    for name, pattern in (("cpu.governor", "scaling_governor"), ("cpu.epp", "energy_performance_preference")):
-        reason = knob.knob(name, machine, target("sda")).available()
-        assert bool(machine.glob(f"{CPUFREQ}/policy*/{pattern}")) == (reason is None or "root" in reason)

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from iodelta import knob
@@ -79,14 +78,6 @@ def test_a_variant_is_checked_before_anything_is_written(tmp_path: Path) -> None
     with pytest.raises(RequestError, match=r"block.nr_requests: '2' cannot be set"):
         knob.check(knobs, {"block.nr_requests": "2"})
     assert machine.writes == []
-
-
-@pytest.mark.root
-def test_a_record_survives_its_journal(loop: Loop, machine: LocalMachine) -> None:
-    for name in ("block.scheduler", "cgroup.io_max", "memory.drop_caches", "cpus"):
-        saved = knob.knob(name, machine, resolve(machine, loop.path)).save()
-        written = msgspec.json.encode({"saved": msgspec.to_builtins(saved)})
-        assert msgspec.convert(msgspec.json.decode(written)["saved"], knob.Saved) == saved
 
 
 @pytest.mark.root

@@ -89,14 +89,6 @@ def test_a_load_that_dies_at_once_again_and_again_is_an_error_that_names_it(
     assert len(command) == 1 or "no such disk" in caught.value.what
 
 
-def test_a_load_that_does_not_exist_is_an_error_that_names_it(machine: Machine, tmp_path: Path) -> None:
-    with (
-        pytest.raises(MachineError, match="no-such-command"),
-        BackgroundLoad(machine, ["no-such-command"], workdir=str(tmp_path)),
-    ):
-        pass
-
-
 def test_a_command_that_cannot_be_started_again_is_told_with_the_trial(machine: Machine, tmp_path: Path) -> None:
     script = tmp_path / "load"
     script.write_text('#!/bin/sh\nrm -f -- "$0"\nwhile test -e stay; do sleep 0.05; done\n')
@@ -207,10 +199,6 @@ def test_a_fio_load_that_reads_can_neither_write_nor_make_files(mode: str | None
     words = background_fio([] if mode is None else [("rw", mode)], "/dev/x")
     assert ("--readonly" in words) is reads
     assert "--allow_file_create=0" in words
-
-
-def test_what_iodelta_does_anyway_is_left_out_of_a_load() -> None:
-    assert not [word for word in background_fio([("rw", "read"), ("eta", "always")], "/dev/x") if "always" in word]
 
 
 def test_placeholders_become_part_of_single_words_and_never_of_a_shell() -> None:

@@ -139,14 +139,6 @@ def test_a_reset_that_fails_spoils_the_trial_and_the_command_does_not_run(tmp_pa
     assert problem == "sh -c 'echo no room >&2; exit 3' ended with exit code 3: no room"
 
 
-def test_dd_says_how_fast_it_was(ran: Run) -> None:
-    speed = Measure("speed", "MB/s", "higher", pattern=r"s, ([0-9.]+) (?P<unit>[kMGT]?B/s)")
-    result = read_run(ran("dd", "if=/dev/zero", "of=/dev/null", "bs=64k", "count=64", measures=(speed,)))
-    assert result.findings == ()
-    assert result.measured["speed"].unit == "MB/s"
-    assert result.measured["speed"].value > 0
-
-
 @pytest.mark.parametrize(
     ("written", "printed", "is_found"), [(8 << 20, 0, True), (8 << 20, 4 << 20, False), (4096, 0, False)]
 )

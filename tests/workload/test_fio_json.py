@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iodelta.trial import BINS, Direction, Histogram, Latency, Quantity, bin_edges, bin_index
-from iodelta.workload.fio_json import FioJob, documents, merged, read_document
+from iodelta.trial import BINS, Histogram, bin_edges, bin_index
+from iodelta.workload.fio_json import documents, merged, read_document
 from iodelta.workload.fio_schema import RawLatency
 
 CORPUS = Path(__file__).parents[3] / "shared" / "fio-corpus"
@@ -179,16 +179,6 @@ def test_merging_jobs_is_the_same_as_measuring_all_their_ios_as_one(parts: list[
     assert (several.lat.min, several.lat.max) == (one.lat.min, one.lat.max)
 
 
-def test_jobs_with_and_without_a_histogram_have_none_together() -> None:
-    bare = Latency(count=1, mean=_ns(5), stddev=_ns(0), min=_ns(5), max=_ns(5))
-    full = msgspec.structs.replace(bare, histogram=Histogram((5,), (1,)))
-    jobs = [_job(bare), _job(full)]
-    lat = merged(jobs).directions[0].lat
-    assert lat is not None
-    assert lat.count == 2
-    assert lat.histogram is None
-
-
 @given(
     st.dictionaries(st.integers(0, 2**40).map(str), st.integers(0, 2**70)),
     st.dictionaries(st.integers(0, BINS - 1).map(bin_edges).map(lambda edges: str(sum(edges) // 2)), st.integers(0)),
@@ -220,24 +210,6 @@ def test_cpu_of_a_group_is_counted_in_cpus_not_in_shares_of_its_members() -> Non
     text = json.dumps({"fio version": "fio-3.33", "jobs": [job]}).encode()
     (found,) = read_document(text).jobs
     assert (found.usr_cpu, found.sys_cpu) == (200.0, 100.0)
-
-
-@given(st.integers(0, 2**40))
-def test_every_latency_falls_into_the_bin_whose_edges_hold_it(value: int) -> None:
-    index = bin_index(value)
-    low, high = bin_edges(index)
-    assert low <= value
-    assert value < high or index == BINS - 1
-
-
-def _ns(value: float) -> Quantity:
-    return Quantity.exact(value, "ns")
-
-
-def _job(latency: Latency) -> FioJob:
-    rate = _ns(1)
-    direction = Direction("read", 1, 1, 10, rate, rate, lat=latency)
-    return FioJob(name="j", group=0, error=0, directions=(direction,), usr_cpu=0.0, sys_cpu=0.0, context_switches=0)
 
 
 def test_documents_are_what_stands_between_braces_alone_in_the_first_column() -> None:

@@ -122,15 +122,6 @@ def spelt(histograms: list[object], indent: int | None, separators: tuple[str, s
 SPELLINGS = (st.sampled_from([None, 0, 2]), st.sampled_from([(",", ":"), (", ", " : "), ("\t,\r\n", "\n:")]))
 
 
-@given(st.lists(SOUND), *SPELLINGS)
-def test_sound_bins_are_taken_by_the_core_as_they_are(
-    histograms: list[object], indent: int | None, separators: tuple[str, str]
-) -> None:
-    text = spelt(histograms, indent, separators)
-    assert native().take_bins(text) is not None
-    assert outcome(decoded, text) == outcome(plain, text)
-
-
 @given(st.lists(SOUND | st.dictionaries(KEYS, COUNTS) | COUNTS), *SPELLINGS)
 def test_any_bins_are_read_alike(histograms: list[object], indent: int | None, separators: tuple[str, str]) -> None:
     text = spelt(histograms, indent, separators)

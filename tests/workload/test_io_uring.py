@@ -15,7 +15,7 @@ from iodelta.bundle.dangers import dangers
 from iodelta.cli.main import cli
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import Experiment, parse
-from iodelta.lab.plan import make_plan, warnings
+from iodelta.lab.plan import make_plan
 from iodelta.machine import LocalMachine
 from iodelta.tools.fio import built_fio
 from iodelta.workload.fio import command_of, run
@@ -81,20 +81,6 @@ def test_depths_and_batches_are_cells_by_fios_names_or_the_tools_letters() -> No
     assert found.cells == question("d = [1, 32]\niodepth_batch_submit = [1, 16]\np = 0").cells
 
 
-def test_what_the_tool_does_by_default_is_said_in_the_cell() -> None:
-    (cell,) = question("p = 0").cells
-    said = {name: cell.option(name) for name in ("rw", "bs", "iodepth", "direct", "ioengine", "numjobs")}
-    assert said == {
-        "rw": "randread",
-        "bs": "4k",
-        "iodepth": "128",
-        "direct": "1",
-        "ioengine": "io_uring",
-        "numjobs": "1",
-    }
-    assert cell.name == "randread 4k"
-
-
 def test_it_is_judged_by_its_rate_alone() -> None:
     assert [metric.name for metric in make_plan(question("p = 0")).rules.metrics] == ["read.iops"]
 
@@ -113,11 +99,6 @@ def test_it_is_judged_by_its_rate_alone() -> None:
 def test_what_it_cannot_do_is_refused(workload: str, told: str) -> None:
     with pytest.raises(RequestError, match=told):
         question(workload)
-
-
-def test_a_tool_is_fio_or_a_path_of_t_io_uring() -> None:
-    with pytest.raises(RequestError, match="not a tool that iodelta knows"):
-        parse('[workload]\ntool = "iozone"\n[variant.a]\n[variant.b]\n')
 
 
 def test_a_strangers_own_program_is_never_run() -> None:
@@ -141,14 +122,6 @@ def test_the_first_line_is_warm_up_and_of_the_rest_iops_and_bandwidth_are_combin
     assert list(result.series["read.iops"]) == pytest.approx([1.23e6, 1.25e6], abs=400)
     assert direction.iops.high - direction.iops.low < 3100
     assert direction.bandwidth.value == pytest.approx(4096 * direction.iops.value)
-
-
-def test_a_plan_reckons_with_the_seconds_that_are_not_counted_and_says_when_they_are_most() -> None:
-    short = make_plan(question('p = 0\n[design]\ntrial = "1s"\nramp = 0\nsettle = 0', variant=""))
-    assert short.trial_seconds > 3
-    assert [one.rule for one in warnings(short) if one.rule.startswith("plan.uring")] == ["plan.uring-seconds"]
-    longer = make_plan(question('p = 0\n[design]\ntrial = "4s"\nramp = 0\nsettle = 0', variant=""))
-    assert [one.rule for one in warnings(longer) if one.rule.startswith("plan.uring")] == []
 
 
 def test_a_bandwidth_of_another_block_size_is_no_result(asked: Make) -> None:
@@ -236,28 +209,6 @@ def test_a_loop_device_is_read(loop: Loop, asked: Make) -> None:
     (direction,) = result.directions
     assert direction.ios > 100
     assert direction.iops.low <= direction.iops.value <= direction.iops.high
-
-
-@pytest.mark.root
-@NEEDS_BUILD
-def test_reads_in_seconds_that_the_tool_does_not_count_are_nobody_elses(loop: Loop, tmp_path: Path) -> None:
-    """One of three seconds counts, and the disk counted all three."""
-    (tmp_path / "x.toml").write_text(
-        f'[target]\npath = "{loop.device}"\n[workload]\ntool = "t/io_uring"\nhipri = 0\niodepth = 4\n'
-        '[variant.a]\n[variant.b]\n"fio.registerfiles" = 0\n'
-        '[design]\ntrial = "1s"\nramp = 0\nblocks = 1\nbudget = "60s"\n'
-    )
-    for number in range(3):  # a machine that stands still reads the counters of a second too late
-        folder = str(tmp_path / f"folder{number}")
-        assert CliRunner().invoke(cli, ["run", str(tmp_path / "x.toml"), "--folder", folder]).exit_code == 3
-        said = json.loads(CliRunner().invoke(cli, ["report", folder, "--format", "json"]).stdout)
-        rules = [finding["rule"] for finding in said["account"]["findings"]]
-        if "device.other-io" not in rules:
-            break
-    assert "device.other-io" not in rules
-    for record in Path(folder).glob("raw/*/record*"):
-        moved = json.loads(record.read_bytes())["counters"]
-        assert moved[f"disk.{Path(loop.device).name}.read_bytes"] > 0
 
 
 @pytest.mark.root
