@@ -8,7 +8,6 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import zstandard
@@ -389,17 +388,3 @@ def test_a_bundle_names_the_seal_of_the_folder_it_was_made_of(folder: Path, tmp_
     assert account.seal is not None
     assert Packed(place).manifest.seal == account.seal.chain
     assert load(Packed(place)).judgement == account.judgement
-
-
-def test_a_raw_file_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is hashed as it is read for its numbers: the check takes no second reading."""
-    read: list[str] = []
-
-    def noted(path: str, *how: Any, **more: Any) -> Any:
-        read.append(Path(path).name)
-        return open(path, *how, **more)
-
-    monkeypatch.setattr("iodelta.lab.folder.open", noted, raising=False)
-    load(Folder.open(folder))
-    files = [name for name in read if name.endswith(".zst")]
-    assert sorted(files) == sorted(path.name for path in (folder / "raw").iterdir())

@@ -8,7 +8,6 @@ import json
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from iodelta.fleet.host import FleetHost
 from iodelta.fleet.measured import hosts_in
 from iodelta.lab.calibration import Calibration
 from iodelta.lab.folder import Abandoned, Ended, Folder
-from iodelta.lab.session import read_plan
 from iodelta.report.documents import schema
 from iodelta.report.formats.charts.fleet import charts_of_fleet
 from iodelta.report.formats.html.result import html_of
@@ -37,7 +35,6 @@ from iodelta.report.formats.terminal import lines
 from iodelta.report.stories.checks import checks_of, code_of
 from iodelta.report.stories.fleet import cheaper, of_fleet
 from iodelta.study.fleet import Cheaper, FleetAccount, fleet_account
-from iodelta.study.fleet_host import notes_of, read_hosts
 from iodelta.verdict.agreement import Agreed, JointWord, agreed
 
 ALIKE = ("stor1", "stor2", "stor3", "stor4", "stor5")
@@ -342,13 +339,6 @@ def test_every_format_has_every_host_the_word_and_how_to_do_it_again(measured: P
     assert document["rows"][0]["apart"][1] == "odd"
 
 
-def test_the_forest_has_a_row_for_each_host_their_mean_and_the_next_host(measured: Path) -> None:
-    ((_, (figure,)),) = charts_of_fleet(of(measured, *ALIKE))
-    assert [row["row"] for row in figure.rows] == [*ALIKE, "mean of hosts", "next host"]
-    assert f"regression on these hosts; {len(ALIKE)} hosts: {len(ALIKE)} regression; more is better." in figure.alt
-    assert "The last two rows" in figure.about
-
-
 def test_the_forest_gives_a_host_that_is_not_averaged_the_word_that_the_table_gives_it(tmp_path: Path) -> None:
     """It had none there, and two rows that are not of hosts were counted among the comparisons."""
     for seed, name in enumerate(("a", "b"), 1):
@@ -440,25 +430,6 @@ def test_hosts_that_a_fleet_lost_drained_or_never_reached_are_named_with_the_rea
         assert "never" in flat
     assert "Not ended: late (waiting: it does not answer)" in text_of(found)
     assert "4 of 10 hosts not averaged" in text_of(found)
-
-
-def test_a_cell_without_a_complete_block_is_named_and_hosts_that_are_alike_have_one_system(tmp_path: Path) -> None:
-    text = asked().replace("iodepth = 1", "iodepth = [1, 4]")
-    for seed, name in enumerate(("a", "b", "c"), 1):
-        carried(tmp_path / name, LOSS, text=text, seed=seed, environment=machine(name))
-    folder = Folder.open(tmp_path / "c")
-    found = of(tmp_path, "a", "b", "c")
-    assert not [note for note in found.notes if "no complete block" in note]
-    cells = [cell.name for cell in read_plan(folder).experiment.cells]
-    hosts = read_hosts({"c": folder}, {})
-    judged = hosts[0].judged
-    assert judged is not None
-    kept = [trial for trial in judged.counted if trial.cell == cells[0]]
-    half = replace(hosts[0], judged=msgspec.structs.replace(judged, counted=kept))
-    assert f"c has no complete block of {cells[1]}." in list(notes_of([half]))
-    text = text_of(found)
-    assert text.count("Testor 3000") <= text.split("System")[0].count("Testor 3000") + 1
-    assert "a, b, c" in text.split("System")[1]
 
 
 def test_a_directory_of_something_else_is_refused_with_the_folders_that_a_fleet_has(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from carried import BY_ID, QUESTION, carried
+from carried import BY_ID, carried
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 from test_hosts_together import asked, machine
@@ -72,13 +72,6 @@ def test_hosts_are_counted_by_what_each_makes_of_the_original(place: Path) -> No
         "half": "its experiment has not ended: interrupted",
         "gone": "it was not measured: lost: ssh:gone: cannot connect",
     }
-
-
-def test_a_host_that_counts_already_under_another_name_is_not_one_more_reproduction(place: Path) -> None:
-    again = {"a": Folder.open(place / "a"), "twin": Folder.open(place / "a")}
-    found = fleet_reproduced(own_side(Packed(place / "theirs.iodelta.tar.zst")), again, {}, ())
-    assert found.of("reproduced") == ("a",)
-    assert found.of("not measured") == ("twin",)
 
 
 def test_every_format_has_the_count_every_host_its_word_and_the_joint_word(place: Path) -> None:
@@ -172,11 +165,6 @@ def test_what_cannot_be_asked_together_is_refused_in_a_sentence_before_anything_
     assert isinstance(done.exception, RequestError), done.output
     assert said in str(done.exception)
     assert sorted(one.name for one in tmp_path.iterdir()) == before
-
-
-def test_the_question_of_the_original_is_that_of_the_report(place: Path) -> None:
-    assert "Is slow slower?" in QUESTION
-    assert of_fleet_reproduction(of(place, "a")).question == "Is slow slower?"
 
 
 @pytest.mark.parametrize("words", [("--target", "disk.img"), ON, (*ON, "--inventory", "ours.toml")])

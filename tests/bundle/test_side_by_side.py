@@ -22,7 +22,6 @@ from iodelta.study.reproduction import (
     Reproduced,
     Side,
     own_side,
-    planned_blocks,
     side_at,
     side_by_side,
 )
@@ -121,13 +120,6 @@ def test_nothing_in_common_is_said(tmp_path: Path) -> None:
     found = side_by_side(side_at(str(tmp_path / "t.md")), own_side(carried(tmp_path / "here")), 0.01)
     assert headline(found) == "The two sides have no measurement in common."
     assert found.exit_code == 4
-
-
-def test_the_noisier_it_was_there_the_more_blocks_are_planned_here(tmp_path: Path) -> None:
-    quiet = planned_blocks(own_side(carried(tmp_path / "quiet", -0.05, sd=0.002)), 0.01)
-    noisy = planned_blocks(own_side(carried(tmp_path / "noisy", -0.05, sd=0.02)), 0.01)
-    assert 0 < quiet < noisy
-    assert planned_blocks(Side("x", "a", ()), 0.01) == 0
 
 
 @pytest.mark.parametrize(

@@ -103,14 +103,6 @@ def test_a_machine_that_tells_nothing_gives_reasons_and_no_exception() -> None:
     assert all(found.absent.values())
 
 
-def test_what_is_true_only_now_is_no_difference() -> None:
-    base = {"/proc/sys/kernel/osrelease": "6.1.0"}
-    busy = paper({**base, "/proc/loadavg": "9.9 8 7", "/proc/sys/kernel/random/boot_id": "a"})
-    idle = paper({**base, "/proc/loadavg": "0.0 0 0", "/proc/sys/kernel/random/boot_id": "b"})
-    assert differences(busy, idle) == {}
-    assert busy.now != idle.now
-
-
 def test_what_only_one_side_has_is_a_difference() -> None:
     old = paper({"/proc/sys/kernel/osrelease": "5.14"})
     new = paper({"/proc/sys/kernel/osrelease": "6.19-rc1", "/proc/sys/kernel/io_uring_disabled": "2\n"})
@@ -144,12 +136,6 @@ def test_a_governor_that_differs_between_cpus_is_seen() -> None:
     cpu = paper(files).cpu
     assert cpu["governor"] == "powersave (3), performance (1)"
     assert cpu["driver"] == "intel_pstate"
-
-
-@pytest.mark.parametrize(("no_turbo", "boost"), [("0", "1"), ("1", "0")])
-def test_boost_means_the_same_with_every_driver(no_turbo: str, boost: str) -> None:
-    assert paper({"/sys/devices/system/cpu/intel_pstate/no_turbo": no_turbo}).cpu["boost"] == boost
-    assert paper({"/sys/devices/system/cpu/cpufreq/boost": boost}).cpu["boost"] == boost
 
 
 def test_taint_bits_are_told_by_letter() -> None:

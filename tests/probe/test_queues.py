@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from fakes import PaperMachine
 
-from iodelta.probe.queues import Cpus, first_cpus, nodes, numbers, placement_findings, queues, spelled
+from iodelta.probe.queues import first_cpus, nodes, numbers, placement_findings, queues, spelled
 
 AFFINITY = (24, 36, 72, 84, 96, 108, 120, 132, 144, 156, 168, 180, 48, 60, 0, 12)
 """Of queue 0 to 15, as kublk printed it."""
@@ -48,29 +47,9 @@ def test_tasks_away_from_the_threads_that_serve_their_queues_are_named() -> None
     assert "placement.crosses-nodes" not in found
 
 
-def test_one_task_on_one_cpu_can_reach_one_queue_only_and_that_is_no_finding() -> None:
-    assert named(MACHINE, "ublkb0", "0") == {}
-
-
 def test_interrupts_on_another_node_are_named_and_the_admin_queue_s_is_none_of_them() -> None:
     assert queues(NVME, "nvme0n1").interrupted == {2, 3}
     found = named(NVME, "nvme0n1", "0-1")
     assert "served on CPUs 2-3" in found["placement.disjoint"]
     assert "are on node 0, nvme0n1 is served on node 1" in found["placement.crosses-nodes"]
     assert named(NVME, "nvme0n1", "2-3") == {}
-
-
-def test_a_disk_that_any_cpu_may_serve_has_no_findings() -> None:
-    machine = PaperMachine({"/sys/block/loop0/mq/0/cpu_list": "0, 1\n"})
-    assert named(machine, "loop0", "1") == {}
-
-
-@pytest.mark.parametrize(("cpus", "text"), [({3}, "3"), ({0, 1, 2, 8}, "0-2,8"), (set(), ""), ({5, 4, 9}, "4-5,9")])
-def test_sets_of_cpus_are_spelt_as_the_kernel_does(cpus: set[int], text: str) -> None:
-    assert spelled(cpus) == text
-    assert numbers(text) == cpus
-
-
-def test_lists_are_read_as_the_kernel_writes_them() -> None:
-    expected: Cpus = frozenset({0, 1, 2, 5, 7})
-    assert numbers("0-2,5,7-7") == expected

@@ -3,47 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from workshop import Workshop
 
 from iodelta.probe.signatures import MAGICS, STEP, detect, ranges
 
 MIB = 1 << 20
 GIB = 1 << 30
-
-
-def read(path: Path) -> tuple[str, ...]:
-    size = path.stat().st_size
-    with open(path, "rb") as file:
-
-        def at(offset: int, length: int) -> bytes:
-            file.seek(offset)
-            return file.read(length)
-
-        return detect({offset: at(offset, length) for offset, length in ranges(size)}, size)
-
-
-@pytest.mark.parametrize(
-    ("name", "mib", "make"),
-    [
-        ("ext2/3/4", 16, ("mkfs.ext2", "-q", "-F")),
-        ("XFS", 320, ("mkfs.xfs", "-q")),
-        ("btrfs", 128, ("mkfs.btrfs", "--quiet")),
-        ("swap", 16, ("mkswap",)),
-        ("swap", 16, ("mkswap", "--pagesize", "65536")),
-    ],
-)
-def test_what_the_usual_tools_make_is_recognised(tmp_path: Path, name: str, mib: int, make: tuple[str, ...]) -> None:
-    workshop = Workshop(tmp_path)
-    image = workshop.file(mib)
-    image.chmod(0o600)
-    assert read(image) == ()
-    workshop.run(*make, image)
-    assert name in read(image)
 
 
 @pytest.mark.parametrize(("name", "magic", "places"), MAGICS, ids=[name for name, _, _ in MAGICS])

@@ -76,13 +76,6 @@ def test_a_file_on_btrfs_leads_to_all_members_and_what_is_below_them(workshop: W
     assert members(HERE, upper) == ((holding,) if holding else ())
 
 
-@pytest.mark.root
-def test_a_loop_device_over_a_device_leads_to_it(workshop: Workshop) -> None:
-    lower = workshop.loop(8)
-    upper = workshop.loop(lower)
-    assert below(HERE, name(upper))[0] == name(lower)
-
-
 @pytest.mark.skipif(not os.path.ismount("/dev/shm"), reason="there is no /dev/shm here")
 def test_a_file_in_memory_has_no_device_and_says_why(tmp_path: Path) -> None:
     target = resolve(HERE, "/dev/shm")

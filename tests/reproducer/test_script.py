@@ -148,12 +148,6 @@ def test_a_fio_load_is_on_the_target_of_the_reader_and_writes_only_when_it_says_
         written(tmp_path, plan_of(more=LOAD.format(rw="write", more=", filename = '/dev/sda'")), f"{tmp_path}/file")
 
 
-def test_what_no_script_can_hold_is_refused(tmp_path: Path) -> None:
-    files = "[variant.a]\n'sysfs:/etc/passwd' = '1'\n[variant.b]\n'sysfs:/etc/passwd' = '2'"
-    with pytest.raises(RequestError, match="not a path below /sys or /proc/sys"):
-        written(tmp_path, plan_of(variants=files), str(tmp_path))
-
-
 @pytest.mark.root
 @pytest.mark.fio
 def test_of_two_spellings_of_one_setting_the_one_in_force_comes_back(tmp_path: Path) -> None:

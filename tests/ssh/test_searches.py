@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from acceptance.stand import GOOD, Stand, kinds, queue, set_queue
+from acceptance.stand import Stand, kinds, queue, set_queue
 
 from .host import Host
 
@@ -34,21 +32,6 @@ def test_a_search_sets_and_measures_on_the_host_and_tells_the_author_of_its_syst
     mail = stand.run("report", "search", "--format", "mail")
     assert f"  target: {node} (block" in mail.out
     assert all(f"  {name}: " in mail.out for name in ("CPU", "kernel", "fio")), mail
-
-
-@pytest.mark.night
-def test_a_bundle_is_measured_on_the_host(stand: Stand, host: Host) -> None:
-    node = stand.loop()
-    assert stand.run(*stand.quick(node, blocks=1)).code in GOOD
-    assert stand.run("pack", "folder", "-o", "one.iodelta.tar.zst").code == 0
-    done = stand.run(
-        *("reproduce", "one.iodelta.tar.zst", "--machine", "ssh:there", "--target", node, "--yes", "--folder", "again")
-    )
-    assert done.code in GOOD, done
-    [session] = kinds(stand.place / "again", "session")
-    assert session["machine"] == "ssh:there"
-    assert json.loads((stand.place / "again/plan.json").read_text())["experiment"]["machines"] == ["ssh:there"]
-    assert 'machine = "ssh:there"' in (stand.place / "again/experiment.toml").read_text()
 
 
 def test_a_command_that_prints_the_number_is_not_sent_to_a_host(stand: Stand) -> None:
