@@ -37,14 +37,6 @@ def test_it_is_said_to_hold_no_trial_and_not_to_lack_a_file(command: str, killed
     assert "cannot read" not in said
 
 
-def test_it_does_not_hide_what_is_read_with_it(killed: Path, tmp_path: Path) -> None:
-    whole = carried(tmp_path / "whole", blocks=8, secret=False)
-    code, said = ask("audit", str(killed), str(whole.path))
-    assert code == 1, "these trials, which nobody measured, are impossible"
-    assert "32 trials" in said
-    assert "no trial ended" in said
-
-
 def test_what_was_changed_in_it_is_still_a_hard_finding(killed: Path) -> None:
     (killed / "raw" / "000001.record.zst").write_bytes(b"from elsewhere")
     journal = killed / "journal.jsonl"

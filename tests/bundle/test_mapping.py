@@ -141,12 +141,6 @@ def test_the_path_of_there_is_never_used_here(tmp_path: Path) -> None:
     assert found.notes[0] == f"target: /etc/hostname there, {tmp_path}/file here"
 
 
-def test_only_an_experiment_that_came_to_its_end_can_be_reproduced(tmp_path: Path) -> None:
-    for number, end in enumerate(("interrupted", "failed: the disk is gone", None)):
-        with pytest.raises(RequestError, match="is not complete"):
-            prepare(bundle(tmp_path, end=end, name=f"x{number}"), LocalMachine(), target="/")
-
-
 def test_a_variant_that_cannot_be_set_here_is_refused_or_left_out_aloud(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(bytes(1 << 20))
     text = QUESTION.format(path="/dev/x", blocks=3).replace('"cgroup.io_max"', '"fio.iodepth_low"')

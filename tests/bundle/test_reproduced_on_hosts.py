@@ -140,17 +140,12 @@ ON = ("--hosts", "all", "--target", "class:disk")
     ("words", "said"),
     [
         (("--against", "theirs.iodelta.tar.zst", "--hosts", "all"), "--hosts cannot be given with --against"),
-        (("--against", "theirs.iodelta.tar.zst", "--history", "h"), "--history cannot be given with --against"),
-        ((*ON, "--machine", "ssh:a"), "--machine cannot be given with --hosts"),
         ((*ON, "--leave-out"), "--leave-out cannot be given with --hosts"),
         ((*ON, "--map", "cpus=0-1"), "each host may lack something else"),
         ((*ON, "--destroy", "/dev/sdb"), "not a device of one of the chosen hosts"),
-        ((*ON, "--patience", "soon"), "--patience"),
         (("--hosts", "nobody"), "no host or tag is called 'nobody'"),
         (("--in-use", "skip"), "this is about the hosts of a fleet"),
-        (("--inventory", "fleet.toml"), "this is about the hosts of a fleet"),
         (("--log", "l.jsonl"), "a log without a history"),
-        (("--history", "postgresql://nobody@nowhere/x"), "--log"),
     ],
 )
 def test_what_cannot_be_asked_together_is_refused_in_a_sentence_before_anything_else(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from iodelta.errors import MachineError
 from iodelta.machine import Completed, LocalMachine
@@ -32,16 +32,8 @@ class Rooted(LocalMachine):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text + "\n")
 
-    def run(
-        self,
-        args: Sequence[str],
-        *,
-        timeout: float | None = None,
-        stdin: bytes = b"",
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-    ) -> Completed:
-        done = super().run([self._real(word) for word in args], timeout=timeout, stdin=stdin, env=env, cwd=cwd)
+    def run(self, args: Sequence[str], **how: Any) -> Completed:
+        done = super().run([self._real(word) for word in args], **how)
         plain = done.stdout.replace(str(self.root).encode(), b"")
         return Completed(tuple(args), done.returncode, plain, done.stderr, done.seconds)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from waiting import until
@@ -151,16 +152,8 @@ class Unified(Rooted):
         }
         super().__init__(root, files, self.respond)
 
-    def run(
-        self,
-        args: Sequence[str],
-        *,
-        timeout: float | None = None,
-        stdin: bytes = b"",
-        env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
-    ) -> Completed:
-        done = super().run(args, timeout=timeout, stdin=stdin, env=env, cwd=cwd)
+    def run(self, args: Sequence[str], **how: Any) -> Completed:
+        done = super().run(args, **how)
         if args[0] == "mkdir":
             self.show(f"{args[-1]}/io.max", "")
             self.show(f"{args[-1]}/cgroup.procs", "")

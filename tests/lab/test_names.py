@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -122,15 +121,6 @@ def test_no_path_that_fio_misreads_reaches_it(tmp_path: Path, name: str) -> None
     with pytest.raises(RequestError, match="fio would open another file for this name"):
         prepare(HERE, path, SIZE, workdir=str(tmp_path))
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("kind", ["file", "directory"])
-def test_a_refused_name_shows_where_it_ends(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / "data "
-    path.mkdir() if kind == "directory" else path.touch()
-    with pytest.raises(RequestError) as refused:
-        command(msgspec.structs.replace(request(str(path), "/"), target_kind=kind))
-    assert f"'{path}': fio would open another file for this name: it ends with white space" in str(refused.value)
 
 
 def test_a_link_to_a_name_of_undecodable_bytes_leads_to_no_other_file(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from paper import Paper, Say, hard, noisy
 
-from iodelta import verdict
 from iodelta.errors import KnobError, MeasureError
 from iodelta.lab import judged as judged_module
 from iodelta.lab import runner as runner_module
@@ -79,23 +78,6 @@ def test_the_budget_ends_the_run_before_a_block_that_it_does_not_pay_for(paper: 
     assert one.events(Ended)[-1].reason == "budget"
 
 
-def test_the_data_are_judged_at_every_look_and_seldom_in_between(paper: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = paper(rates(0.0, 0.3), blocks=1000, budget="10h")
-    seen: list[int] = []
-    judge = verdict.judge_all
-
-    def counting(trials: Any, *args: Any, **named: Any) -> Any:
-        seen.append(len(trials) // 2)
-        return judge(trials, *args, **named)
-
-    monkeypatch.setattr(judged_module, "judge_all", counting)
-    one.run()
-    blocks = len(one.bench.made) // 2
-    assert blocks > 500
-    assert {look for look in one.rules.looks if look <= blocks} <= set(seen)
-    assert len(seen) < 150, "to judge costs time in proportion to all trials"
-
-
 # ------------------------------------------------------------------------------------------------ spoilt and noisy
 
 
@@ -127,14 +109,6 @@ def test_a_cell_that_fails_now_and_then_is_not_given_up(paper: Make) -> None:
     one.run()
     assert one.events(Abandoned) == []
     assert Account(one.folder.events()).is_complete("randread 4k", 7, ("v0", "v1"))
-
-
-def test_a_flag_never_has_a_block_made_again(paper: Make) -> None:
-    one = paper(lambda t: noisy() if t.variant == "v1" else 1000.0, blocks=12)
-    assert one.run().reason == "complete"
-    assert one.events(Repeated) == []
-    counted = Account(one.folder.events()).counted(("v0", "v1")).values()
-    assert [trial.attempt for trial in counted] == [0] * 24
 
 
 def test_a_loss_that_comes_with_a_flag_of_its_own_making_is_counted(paper: Make) -> None:
@@ -308,21 +282,6 @@ def test_a_block_cut_in_half_goes_on_only_while_its_trials_are_neighbours_in_tim
     one.bench.say = lambda t: 1000.0
     assert one.run().reason == "complete"
     assert [trial.attempt for trial in one.bench.made if trial.block == 1] == attempts
-
-
-def test_a_user_who_stops_it_loses_the_trial_in_flight(paper: Make) -> None:
-    one = paper(rates())
-    ask = rates()
-
-    def say(trial: Started) -> object:
-        one.stopped = trial.trial == 4
-        return ask(trial)
-
-    one.bench.say = say
-    assert one.run().reason == "interrupted"
-    assert [event.trial for event in one.events(Finished)] == [1, 2, 3]
-    one.stopped, one.bench.say = False, rates(-0.05)
-    assert one.run().reason == "complete"
 
 
 def test_a_block_whose_raw_file_is_lost_is_measured_again(paper: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,14 +72,6 @@ def test_the_orders_of_two_cells_are_drawn_apart() -> None:
     assert abs(same - 1000) < 4 * 500**0.5
 
 
-def test_in_a_superblock_every_variant_runs_twice_in_a_row_and_the_first_does_not_count() -> None:
-    plain, double = (make_schedule(experiment(3), 5, 40, runs=runs).slots() for runs in (1, 2))
-    for one, two in zip(plain, double, strict=True):
-        assert two.order[::2] == two.order[1::2] == one.order, "the same draw"
-        assert [two.conditioning(place) for place in range(6)] == [True, False] * 3
-        assert not any(map(one.conditioning, range(3)))
-
-
 def test_a_superblock_that_is_repeated_is_a_superblock_with_seeds_of_its_own() -> None:
     slot = Slot("cell", 7, ("v1", "v1", "v0", "v0"))
     again = {repeated(slot, 1, seed).order for seed in range(40)}
@@ -97,25 +89,6 @@ def test_a_superblock_that_is_repeated_is_a_superblock_with_seeds_of_its_own() -
 def test_a_plan_made_before_goes_on_with_the_orders_that_it_had() -> None:
     assert orders(2, 42, 6, "mirrored") == OLD_TWO
     assert orders(3, 42, 6, "mirrored") == OLD_THREE
-
-
-@given(SEEDS, st.integers(2, 8))
-def test_in_every_pair_of_blocks_a_linear_drift_cancels_and_no_variant_always_runs_before_another(
-    seed: int, variants: int
-) -> None:
-    found = orders(variants, seed, 24, "mirrored")
-    for first, second in zip(found[::2], found[1::2], strict=True):
-        assert sorted(first) == sorted(f"v{n}" for n in range(variants)), "a block has every variant once"
-        assert first == second[::-1]
-
-
-@given(SEEDS, st.integers(3, 6))
-def test_more_variants_stand_equally_often_in_every_position(seed: int, variants: int) -> None:
-    found = orders(variants, seed, 4 * variants, "mirrored")
-    for start in range(0, len(found), 2 * variants):
-        square = found[start : start + 2 * variants]
-        for position in range(variants):
-            assert set(Counter(order[position] for order in square).values()) == {2}, "twice, and so every variant"
 
 
 @given(SEEDS, st.integers(1, 30), st.integers(0, 30))

@@ -103,15 +103,6 @@ def test_a_machine_that_tells_nothing_gives_reasons_and_no_exception() -> None:
     assert all(found.absent.values())
 
 
-def test_what_only_one_side_has_is_a_difference() -> None:
-    old = paper({"/proc/sys/kernel/osrelease": "5.14"})
-    new = paper({"/proc/sys/kernel/osrelease": "6.19-rc1", "/proc/sys/kernel/io_uring_disabled": "2\n"})
-    assert differences(old, new) == {
-        "kernel.release": ("5.14", "6.19-rc1"),
-        "sysctl.kernel.io_uring_disabled": (None, "2"),
-    }
-
-
 def test_driver_parameters_a_tuning_profile_and_irqbalance_are_recorded() -> None:
     files = {
         "/sys/module/nvme/parameters/poll_queues": "4",

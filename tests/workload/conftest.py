@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from workshop import Attached
+from workshop import Workshop
 
 from iodelta.machine import LocalMachine, Machine
 from iodelta.workload.layout import prepare
@@ -22,8 +20,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("fio") and shutil.which("fio") is None:
             item.add_marker(pytest.mark.skip(reason="fio is not installed"))
-        if item.get_closest_marker("root") and os.geteuid() != 0:
-            item.add_marker(pytest.mark.skip(reason="needs root for a loop device or a mount"))
 
 
 @pytest.fixture(autouse=True)
@@ -67,35 +63,9 @@ def request_for(tmp_path: Path) -> Callable[..., FioRequest]:
     return make
 
 
-class Loop:
-    """A loop device over a file of its own."""
-
-    def __init__(self, image: Path, size: int) -> None:
-        with image.open("wb") as file:
-            file.truncate(size)
-        self.image = image
-        self._attached = Attached.to(image)
-        self.device = self._attached.node
-
-    def detach(self) -> None:
-        self._attached.release()
-
-
 @pytest.fixture
-def loop(tmp_path: Path) -> Iterator[Loop]:
-    made = Loop(tmp_path / "loop.img", 32 * MIB)
-    yield made
-    made.detach()
-
-
-@pytest.fixture
-def small_filesystem(tmp_path: Path) -> Iterator[Path]:
+def small_filesystem(workshop: Workshop) -> Path:
     """A mounted ext4 with about 20 MiB of room."""
-    made = Loop(tmp_path / "small.img", 24 * MIB)
-    mount = tmp_path / "mnt"
-    mount.mkdir()
-    subprocess.run(["mkfs.ext4", "-q", "-F", "-O", "^has_journal", made.device], check=True)
-    subprocess.run(["mount", made.device, str(mount)], check=True)
-    yield mount
-    subprocess.run(["umount", "-l", str(mount)], check=True)
-    made.detach()
+    node = workshop.loop(24)
+    workshop.run("mkfs.ext4", "-q", "-F", "-O", "^has_journal", node)
+    return workshop.mount(node)

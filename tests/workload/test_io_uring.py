@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 from fakes import PaperMachine
+from workshop import Workshop
 
 from iodelta.bundle.dangers import dangers
 from iodelta.cli.main import cli
@@ -18,12 +19,10 @@ from iodelta.experiment import Experiment, parse
 from iodelta.lab.plan import make_plan
 from iodelta.machine import LocalMachine
 from iodelta.tools.fio import built_fio
-from iodelta.workload.fio import command_of, run
+from iodelta.workload.fio import command_of
 from iodelta.workload.io_uring import cannot_poll, is_polling, program, usage
 from iodelta.workload.model import FioRequest, FioRun
 from iodelta.workload.result import read_run
-
-from .conftest import Loop
 
 Make = Callable[..., FioRequest]
 
@@ -199,23 +198,10 @@ def test_another_program_is_not_taken_for_it() -> None:
 
 @pytest.mark.root
 @NEEDS_BUILD
-def test_a_loop_device_is_read(loop: Loop, asked: Make) -> None:
-    machine = LocalMachine()
-    path = program(machine, "t/io_uring")
-    assert {"d", "s", "c", "b", "p", "B", "F", "n", "r", "R"} <= usage(machine, path)
-    done = run(machine, asked("hipri=0", "iodepth=4", fio=path, target=loop.device, runtime=1.0))
-    result = read_run(done)
-    assert result.usable, result.findings
-    (direction,) = result.directions
-    assert direction.ios > 100
-    assert direction.iops.low <= direction.iops.value <= direction.iops.high
-
-
-@pytest.mark.root
-@NEEDS_BUILD
-def test_an_experiment_is_measured_reported_and_packed(loop: Loop, tmp_path: Path) -> None:
+def test_an_experiment_is_measured_reported_and_packed(workshop: Workshop, tmp_path: Path) -> None:
+    node = workshop.loop(32)
     (tmp_path / "x.toml").write_text(
-        f'[target]\npath = "{loop.device}"\n[workload]\ntool = "t/io_uring"\nhipri = 0\niodepth = 4\n'
+        f'[target]\npath = "{node}"\n[workload]\ntool = "t/io_uring"\nhipri = 0\niodepth = 4\n'
         '[variant.a]\n[variant.b]\n"fio.registerfiles" = 0\n[design]\ntrial = "1s"\nblocks = 1\nbudget = "60s"\n'
     )
     folder = str(tmp_path / "folder")
@@ -226,6 +212,6 @@ def test_an_experiment_is_measured_reported_and_packed(loop: Loop, tmp_path: Pat
     assert "io_uring -R1" in call(cli, ["report", folder, "--format", "mail"]).stdout
     bundle = str(tmp_path / "b.tar.zst")
     assert call(cli, ["pack", folder, "-o", bundle]).exit_code == 0
-    planned = call(cli, ["reproduce", bundle, "--dry-run", "--target", loop.device])
+    planned = call(cli, ["reproduce", bundle, "--dry-run", "--target", node])
     assert planned.exit_code == 0, planned.output
     assert "-F0" in planned.output

@@ -121,15 +121,6 @@ def test_a_layout_that_was_killed_is_never_taken_for_a_finished_one(
     assert sorted(p for p in os.listdir(tmp_path) if p != "work") == [".data.iodelta", "data"]
 
 
-@pytest.mark.root
-def test_a_file_that_does_not_fit_is_refused_before_anything_is_written(
-    machine: Machine, small_filesystem: Path, work: str
-) -> None:
-    with pytest.raises(RequestError, match=r"100 MiB are needed and \d+ MiB are free"):
-        prepare(machine, f"{small_filesystem}/data", 100 * MIB, workdir=work)
-    assert os.listdir(small_filesystem) == ["lost+found"]
-
-
 class Boasts(LocalMachine):
     """This machine, when it still had much free space."""
 

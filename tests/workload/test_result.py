@@ -103,12 +103,9 @@ def test_a_run_without_io_or_without_one_of_its_directions_that_ended_early_is_n
     ("options", "kinds"),
     [
         ((("rw", "rw"), ("rwmixread", "100")), ("read",)),
-        ((("rw", "randrw"), ("rwmixwrite", "100")), ("write",)),
         ((("rw", "randrw"), ("rwmixwrite", "0")), ("read",)),
         ((("rw", "write:4k"),), ("write",)),
-        ((("rw", "randtrim"),), ("trim",)),
         ((("rw", "randtrimwrite"),), ("trim", "write")),
-        ((("bs", "4k"),), ("read",)),
         ((("rw", "write"), ("verify", "crc32c")), ("read", "write")),
     ],
 )
