@@ -2,59 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
+from fakes import PaperMachine
+from knob.rooted import target as drawn
 
 from iodelta.errors import MachineError
 from iodelta.experiment import Prepare
 from iodelta.lab import purge
 from iodelta.machine.base import Completed
-from iodelta.probe.identity import Identity
 from iodelta.probe.topology import Target
 
 GIB = 1 << 30
 
 
-class Paper:
-    """A machine whose files and programs are written down."""
+class Paper(PaperMachine):
+    """Of a command it knows by its name alone what it says."""
 
-    name = "paper"
-
-    def __init__(self, files: Mapping[str, str], programs: Mapping[str, str]) -> None:
-        self.files, self.programs = files, programs
-
-    def read(self, path: str) -> str:
-        if path not in self.files:
-            raise MachineError("no such file", place=path)
-        return self.files[path]
-
-    def glob(self, pattern: str) -> list[str]:
-        head = pattern.rstrip("*")
-        return sorted({path for path in self.files if path.startswith(head) and path.count("/") == head.count("/")})
-
-    def run(self, args: Sequence[str], **_: object) -> Completed:
-        if args[0] not in self.programs:
+    def run(self, args: Sequence[str], **_: Any) -> Completed:
+        if args[0] not in self.commands:
             raise MachineError("no such program", place=args[0])
-        return Completed(tuple(args), 0, self.programs[args[0]].encode(), b"", 0.0)
+        return super().run(args[:1])
 
 
-def target(name: str, size: int = GIB) -> Target:
-    return Target(
-        path=f"/dev/{name}",
-        kind="block",
-        real_path=f"/dev/{name}",
-        device=name,
-        devno="259:0",
-        disk=name.partition("p")[0] if "p" in name else name,
-        devices=(name,),
-        disks=(name,),
-        mount="",
-        fstype="",
-        size_bytes=size,
-        identity=Identity("boot", "259:0", size),
-    )
+def target(name: str) -> Target:
+    return msgspec.structs.replace(drawn(name, path=f"/dev/{name}"), size_bytes=GIB)
 
 
 DISCARDS = {"/sys/class/block/nvme0n1/queue/discard_max_bytes": "2199023255040"}
