@@ -26,7 +26,7 @@ from iodelta.fleet.folder import FleetFolder
 from iodelta.fleet.host import FleetHost
 from iodelta.fleet.measured import hosts_in
 from iodelta.lab.calibration import Calibration
-from iodelta.lab.folder import Abandoned, Ended, Folder
+from iodelta.lab.folder import Abandoned, Folder
 from iodelta.report.documents import schema
 from iodelta.report.formats.charts.fleet import charts_of_fleet
 from iodelta.report.formats.html.result import html_of
@@ -159,21 +159,19 @@ def test_folders_of_another_plan_are_refused_with_what_differs(measured: Path, t
         fleet_account(folders)
 
 
-def test_a_copy_of_a_host_is_no_further_host(measured: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("alias", "why"), [(False, "copy"), (True, "same machine and disk as stor2")])
+def test_a_copy_or_another_name_of_a_host_is_no_further_host(
+    measured: Path, tmp_path: Path, alias: bool, why: str
+) -> None:
     shutil.copytree(measured, tmp_path / "all")
-    shutil.copytree(measured / "stor1", tmp_path / "all/again")
+    if alias:
+        carried(tmp_path / "all/again", LOSS, text=asked(), seed=77, environment=machine("stor2"))
+    else:
+        shutil.copytree(measured / "stor1", tmp_path / "all/again")
     found = of(tmp_path / "all", "stor1", "stor2", "again")
     assert [one.name for one in found.drained] == ["again"]
-    assert "copy" in found.drained[0].drained
+    assert why in found.drained[0].drained
     assert found.rows[0].word is None, "two hosts are left"
-
-
-def test_one_machine_and_disk_under_two_names_counts_once(measured: Path, tmp_path: Path) -> None:
-    shutil.copytree(measured, tmp_path / "all")
-    carried(tmp_path / "all/alias", LOSS, text=asked(), seed=77, environment=machine("stor2"))
-    found = of(tmp_path / "all", "stor1", "stor2", "alias")
-    assert [one.name for one in found.drained] == ["alias"]
-    assert "same machine and disk as stor2" in found.drained[0].drained
 
 
 def test_bundles_without_names_are_hosts_of_their_own(measured: Path, tmp_path: Path) -> None:
@@ -248,20 +246,12 @@ def test_a_placebo_that_all_hosts_call_a_change_takes_every_word_back(measured: 
     assert "do not trust the other verdicts" in text_of(found)
 
 
-def test_hosts_that_still_measure_and_cells_that_were_given_up_are_named(measured: Path, tmp_path: Path) -> None:
+def test_cells_that_a_host_gave_up_are_named(measured: Path, tmp_path: Path) -> None:
     shutil.copytree(measured, tmp_path / "all")
-    for name, reason in (("late", None), ("short", "budget")):
-        environment = {**machine(name), "host": {"name": name, "machine_id": "one"}}
-        folder = carried(tmp_path / "all" / name, LOSS, text=asked(), seed=5, end=None, environment=environment)
-        with folder.writing():
-            folder.append(Abandoned(9000.0, "randread 4k", "fio hung"))
-            if reason:
-                folder.append(Ended(9001.0, reason))
-    found = of(tmp_path / "all", *ALIKE[:3], "late", "short")
-    text = text_of(found)
-    assert "Not ended: late." in text
-    assert "late could not measure randread 4k: fio hung" in text
-    assert [one.name for one in found.drained] == ["short"], "one machine and disk"
+    folder = carried(tmp_path / "all/late", LOSS, text=asked(), seed=5, end=None, environment=machine("late"))
+    with folder.writing():
+        folder.append(Abandoned(9000.0, "randread 4k", "fio hung"))
+    assert "late could not measure randread 4k: fio hung" in text_of(of(tmp_path / "all", *ALIKE[:3], "late"))
 
 
 WORDS: list[tuple[JointWord, JointWord | None, JointWord]] = [

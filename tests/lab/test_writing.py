@@ -7,28 +7,16 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from knob.rooted import target
 
 from iodelta.experiment import parse
 from iodelta.lab.writing import any_writes, writes
 from iodelta.machine import LocalMachine
-from iodelta.probe.topology import Identity, Target, resolve
+from iodelta.probe.topology import resolve
 
 MIB = 1 << 20
 
-DISK = Target(
-    path="/dev/sdz",
-    kind="block",
-    real_path="/dev/sdz",
-    device="sdz",
-    devno="65:144",
-    disk="sdz",
-    devices=("sdz",),
-    disks=("sdz",),
-    mount="",
-    fstype="",
-    size_bytes=1 << 30,
-    identity=Identity(boot="", devno="65:144", size_bytes=1 << 30),
-)
+DISK = target("sdz")
 FILE = msgspec.structs.replace(DISK, kind="file", size_bytes=10 * MIB)
 DIRECTORY = msgspec.structs.replace(DISK, kind="directory", size_bytes=0)
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from fakes import PaperMachine, block_device
+from knob.rooted import target
 from workshop import Workshop
 
 from iodelta.machine import LocalMachine
 from iodelta.probe.counters import Counters, Snapshot, parse_read_stats
-from iodelta.probe.topology import Identity, Target, resolve
+from iodelta.probe.topology import resolve
 
 HERE = LocalMachine()
 MIB = 1 << 20
@@ -21,21 +22,7 @@ def counters_of(files: dict[str, str], *devices: str, fstype: str = "") -> tuple
     machine = PaperMachine(files)
     for number, name in enumerate(devices):
         machine.files.update(block_device(name, f"8:{16 * number}"))
-    target = Target(
-        path="/mnt/file",
-        kind="file",
-        real_path="/mnt/file",
-        device=None,
-        devno="",
-        disk=None,
-        devices=devices,
-        disks=devices,
-        mount="/mnt",
-        fstype=fstype,
-        size_bytes=0,
-        identity=Identity(boot="", devno="", size_bytes=0),
-    )
-    return Counters(machine, target), machine
+    return Counters(machine, target(*devices, fstype=fstype, mount="/mnt", path="/mnt/file")), machine
 
 
 @pytest.mark.root

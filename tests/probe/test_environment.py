@@ -7,11 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 from fakes import PaperMachine, block_device, partition
+from knob.rooted import target
 from workshop import Workshop
 
 from iodelta.machine import LocalMachine
 from iodelta.probe.environment import Environment, environment
-from iodelta.probe.topology import Identity, Target, resolve
+from iodelta.probe.topology import resolve
 from iodelta.study.confounders import flat
 
 HERE = LocalMachine()
@@ -25,21 +26,7 @@ def differences(one: Environment, other: Environment) -> dict[str, tuple[str | N
 
 def paper(files: dict[str, str], commands: dict[str, str] | None = None, device: str = "") -> Environment:
     """The environment of a paper machine, with a block device as target or a directory on nothing."""
-    target = Target(
-        path="/target",
-        kind="block" if device else "directory",
-        real_path="/target",
-        device=device or None,
-        devno="",
-        disk=device or None,
-        devices=(device,) if device else (),
-        disks=(device,) if device else (),
-        mount="",
-        fstype="",
-        size_bytes=0,
-        identity=Identity(boot="", devno="", size_bytes=0),
-    )
-    return environment(PaperMachine(files, commands), target)
+    return environment(PaperMachine(files, commands), target(*([device] if device else [])))
 
 
 @pytest.mark.root

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import signal
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from acceptance.stand import GOOD, Stand, finished, kinds, queue, set_queue, shell
 from processes import alive, paused
 from waiting import until
-
-from iodelta.lab.turns import alone
-from iodelta.machine.ssh import SshMachine
-from iodelta.probe.topology import resolve
 
 from .host import COREUTILS, Host
 
@@ -205,35 +199,3 @@ def test_a_talkative_login_is_listened_past_and_a_disk_in_use_there_is_refused(s
     assert done.code == 2, done
     assert f"is mounted on {point}" in done.err
     assert "Welcome" not in done.out + done.err
-
-
-@pytest.mark.night
-def test_a_device_of_the_host_is_measured_by_one_run_at_a_time(stand: Stand, host: Host, machine: SshMachine) -> None:
-    node = stand.loop()
-    words = stand.quick(node, "--machine", "ssh:there", blocks=1)
-    with alone(machine, [resolve(machine, node)], Path("/runs/first")):
-        done = stand.run(*words)
-        assert done.code == 2, done
-        assert f"{os.uname().nodename}:/runs/first: this run is measuring on" in done.err
-        assert f"process {os.getpid()}, since" in done.err
-    assert list((host.state / "devices").iterdir())
-    assert stand.run(*words).code in GOOD
-
-
-@pytest.mark.night
-def test_a_host_that_hangs_is_given_up(stand: Stand, host: Host) -> None:
-    node = stand.loop()
-    with host.hurry():
-        running = stand.start(*stand.quick(node, "--machine", "ssh:there", "--trial", "40s", blocks=2))
-        begun(stand, "folder", 0)
-    hung = host.sessions()
-    try:
-        for pid in hung:
-            shell("kill", "-STOP", str(pid))
-        done = running.wait()
-    finally:
-        for pid in hung:
-            shell("kill", "-CONT", str(pid))
-    assert done.code == 4, done
-    assert "the connection is lost" in done.err
-    until(lambda: not measuring(node))

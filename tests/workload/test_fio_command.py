@@ -36,16 +36,13 @@ def test_the_engine_comes_before_the_options_only_it_knows() -> None:
     assert words.index("--kb_base=1000") < words.index("--rw=read")
 
 
-def test_every_trial_has_equal_time_its_own_seed_and_one_group() -> None:
-    words = command(request(("rw", "randread"), runtime=2.5, ramp=0.25, seed=99))
+def test_every_trial_has_equal_time_its_own_seed_one_group_and_its_launcher() -> None:
+    words = command(request(("rw", "randread"), runtime=2.5, ramp=0.25, seed=99, launcher=("taskset", "-c", "0-1")))
+    assert words[:4] == ["taskset", "-c", "0-1", "fio"]
     for word in ("--time_based=1", "--runtime=2500ms", "--ramp_time=250ms", "--group_reporting=1"):
         assert word in words
     for word in ("--randseed=99", "--randrepeat=0", "--allrandrepeat=0"):
         assert word in words
-
-
-def test_a_launcher_goes_before_fio() -> None:
-    assert command(request(launcher=("taskset", "-c", "0-1")))[:4] == ["taskset", "-c", "0-1", "fio"]
 
 
 @pytest.mark.parametrize(
@@ -57,13 +54,20 @@ def test_a_workload_that_only_reads_cannot_write_whatever_happens(mode: str | No
     assert ("--readonly" in command(request(*options))) is reads_only
 
 
-def test_a_target_that_vanished_is_not_made_anew_as_a_file() -> None:
-    assert "--allow_file_create=0" in command(request())
-
-
-def test_colons_of_a_by_path_name_do_not_split_it_into_several_files() -> None:
-    words = command(request(target="/dev/disk/by-path/pci-0000:00:1f.2-ata-1"))
-    assert r"--filename=/dev/disk/by-path/pci-0000\:00\:1f.2-ata-1" in words
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        (request(), "--allow_file_create=0"),
+        (
+            request(target="/dev/disk/by-path/pci-0000:00:1f.2-ata-1"),
+            r"--filename=/dev/disk/by-path/pci-0000\:00\:1f.2-ata-1",
+        ),
+        (request(target="/srv/x", target_kind="directory"), "--directory=/srv/x"),
+    ],
+    ids=["a target that vanished is not made anew", "colons split no name", "a directory is given as one"],
+)
+def test_the_target_is_what_was_named(given: FioRequest, word: str) -> None:
+    assert word in command(given)
 
 
 @pytest.mark.parametrize("target", ["/dev/sda#1", "/dev/sda;x", "relative", "/a\nb", "--output=x"])
@@ -75,10 +79,6 @@ def test_a_target_that_fio_would_read_as_another_one_is_refused(target: str) -> 
 def test_the_size_of_a_cell_wins_over_that_of_the_target() -> None:
     assert "--size=4096" in command(request(size=4096))
     assert [w for w in command(request(("size", "1m"), size=4096)) if w.startswith("--size")] == ["--size=1m"]
-
-
-def test_a_directory_is_given_as_one() -> None:
-    assert "--directory=/srv/x" in command(request(target="/srv/x", target_kind="directory"))
 
 
 @pytest.mark.parametrize("name", ["runtime", "ramp_time", "filename", "output", "randseed", "exec_prer", "x y"])

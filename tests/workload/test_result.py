@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from iodelta.machine import Machine
 from iodelta.workload.fio import run
 from iodelta.workload.model import Ended, FioRequest, FioResult, FioRun
-from iodelta.workload.result import per_second, read_run
+from iodelta.workload.result import read_run
 
 DIRECTION = {"total_ios": 10_000, "io_bytes": 40_960_000, "runtime": 5001, "short_ios": 0, "drop_ios": 0}
 
@@ -170,43 +170,41 @@ def test_notes_and_warnings_of_fio_are_passed_on(kind: str) -> None:
     assert result.findings[0].explanation == said
 
 
-def directions_of(runtime: int, *kinds: str) -> FioResult:
-    return judged(did={kind: {**DIRECTION, "runtime": runtime} for kind in kinds})
-
-
-def test_seconds_without_io_are_zeros_not_gaps() -> None:
-    log = "1000, 90, 0, 0, 0\n3999, 80, 0, 0, 0\n5000, 70, 0, 0, 0\n"
-    assert per_second(log, directions_of(5003, "read").directions) == {"read.iops": (90, 0, 0, 80, 70)}
-
-
-def test_a_last_second_that_fio_did_not_log_is_left_out() -> None:
-    log = "1000, 90, 0, 0, 0\n2000, 80, 0, 0, 0\n"
-    assert per_second(log, directions_of(3001, "read").directions) == {"read.iops": (90, 80)}
-
-
-def test_jobs_add_up_and_a_last_second_that_one_of_them_missed_is_left_out() -> None:
-    log = "1000, 10, 0, 0, 0\n2000, 11, 0, 0, 0\n999, 20, 0, 0, 0\n2001, 21, 0, 0, 0\n3000, 22, 0, 0, 0\n"
-    assert per_second(log, directions_of(3001, "read").directions) == {"read.iops": (30, 32)}
-
-
-def test_a_single_second_that_one_of_two_jobs_may_have_missed_is_no_series() -> None:
-    """Half of the I/Os of two jobs stood as those of the whole second."""
-    assert per_second("1000, 754, 0, 0, 0\n", directions_of(1001, "read").directions) == {}
-
-
-def test_directions_have_a_series_each() -> None:
-    log = "1000, 10, 0, 0, 0\n1000, 7, 1, 0, 0\n2000, 11, 0, 0, 0\n2000, 8, 1, 0, 0\n"
-    series = per_second(log, directions_of(2001, "read", "write").directions)
-    assert series == {"read.iops": (10, 11), "write.iops": (7, 8)}
-
-
-@pytest.mark.parametrize("log", ["", "garbage\n", "1000, -5, 0, 0\n", "1000, 5, 7, 0, 0\n"])
-def test_a_missing_or_broken_log_is_no_series(log: str) -> None:
-    assert per_second(log, directions_of(5001, "read").directions) == {}
-
-
-def test_the_log_of_a_run_is_its_series() -> None:
-    assert judged(log="1000, 90, 0, 0, 0\n").series == {"read.iops": (90, 0, 0, 0)}
+@pytest.mark.parametrize(
+    ("runtime", "kinds", "log", "series"),
+    [
+        # Seconds without I/O are zeros, not gaps.
+        (
+            5003,
+            ["read"],
+            "1000, 90, 0, 0, 0\n3999, 80, 0, 0, 0\n5000, 70, 0, 0, 0\n",
+            {"read.iops": (90, 0, 0, 80, 70)},
+        ),
+        # A last second that fio did not log is left out.
+        (3001, ["read"], "1000, 90, 0, 0, 0\n2000, 80, 0, 0, 0\n", {"read.iops": (90, 80)}),
+        # Jobs add up, and a last second that one of them missed is left out.
+        (
+            3001,
+            ["read"],
+            "1000, 10, 0, 0, 0\n2000, 11, 0, 0, 0\n999, 20, 0, 0, 0\n2001, 21, 0, 0, 0\n3000, 22, 0, 0, 0\n",
+            {"read.iops": (30, 32)},
+        ),
+        # A single second that one of two jobs may have missed: half of the I/Os stood as those of the whole second.
+        (1001, ["read"], "1000, 754, 0, 0, 0\n", {}),
+        # Directions have a series each.
+        (
+            2001,
+            ["read", "write"],
+            "1000, 10, 0, 0, 0\n1000, 7, 1, 0, 0\n2000, 11, 0, 0, 0\n2000, 8, 1, 0, 0\n",
+            {"read.iops": (10, 11), "write.iops": (7, 8)},
+        ),
+        *((5001, ["read"], log, {}) for log in ("", "garbage\n", "1000, -5, 0, 0\n", "1000, 5, 7, 0, 0\n")),
+    ],
+)
+def test_the_log_of_a_run_is_its_series(
+    runtime: int, kinds: list[str], log: str, series: dict[str, tuple[int, ...]]
+) -> None:
+    assert judged(log=log, did={kind: {**DIRECTION, "runtime": runtime} for kind in kinds}).series == series
 
 
 def test_what_was_counted_in_the_ramp_is_no_trial() -> None:
