@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from iodelta import knob
 from iodelta.errors import MachineError
-from iodelta.machine import Completed, LocalMachine
+from iodelta.machine import Completed, LocalMachine, Machine
 from iodelta.probe.identity import Identity
 from iodelta.probe.topology import Target
 
@@ -74,3 +75,8 @@ def target(*disks: str, fstype: str = "", mount: str = "", path: str = "/dev/tar
         identity=Identity(boot="boot-1", devno="8:0", size_bytes=0),
         reason="" if disks else "tmpfs has no block device of its own",
     )
+
+
+def on_sda(name: str, machine: Machine) -> knob.Knob:
+    """A knob for a target on one disk."""
+    return knob.knob(name, machine, target("sda"))

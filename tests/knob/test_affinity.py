@@ -11,13 +11,13 @@ from iodelta import knob
 from iodelta.errors import KnobError, RequestError
 from iodelta.machine import LocalMachine
 
-from .rooted import Rooted, target
+from .rooted import Rooted, on_sda, target
 
 
 def test_the_load_runs_on_the_named_cpus_and_nothing_else_is_bound(machine: LocalMachine) -> None:
     mine = os.sched_getaffinity(0)
     one = str(min(mine))
-    cpus = knob.knob("cpus", machine, target("sda"))
+    cpus = on_sda("cpus", machine)
     assert cpus.available() is None
     cpus.check(one)
     cpus.apply(one)
@@ -31,18 +31,18 @@ def test_the_load_runs_on_the_named_cpus_and_nothing_else_is_bound(machine: Loca
 @pytest.mark.parametrize("value", ["", "0-", "a", "0,,1", "0-99999", "100000", "999999999999", "0-3:2", " 0", "٣"])
 def test_a_list_of_cpus_that_are_not_here_is_refused(machine: LocalMachine, value: str) -> None:
     with pytest.raises(RequestError, match="numbers within"):
-        knob.knob("cpus", machine, target("sda")).check(value)
+        on_sda("cpus", machine).check(value)
 
 
 def test_a_binding_that_did_not_take_is_caught(tmp_path: Path) -> None:
     # The process that is asked sees the drawn /proc: a binding to CPU 0 shows as one to 0-3.
     machine = Rooted(tmp_path, {"/proc/self/status": "Cpus_allowed_list:\t0-3"})
     with pytest.raises(KnobError, match="requested 0, but a process bound this way may use 0-3"):
-        knob.knob("cpus", machine, target("sda")).verify("0")
+        on_sda("cpus", machine).verify("0")
 
 
 def test_nodes_are_bound_by_numactl_or_the_missing_program_is_named(machine: LocalMachine) -> None:
-    numa = knob.knob("numa", machine, target("sda"))
+    numa = on_sda("numa", machine)
     reason = numa.available()
     if reason is None:
         numa.check("0")
@@ -67,7 +67,7 @@ def test_a_node_stands_for_its_cpus(machine: LocalMachine) -> None:
 def test_device_queues_are_a_cpu_of_each_queue_and_refused_for_a_target_without(tmp_path: Path) -> None:
     lists = {f"/sys/block/sda/mq/{queue}/cpu_list": f"{4 * queue}, {4 * queue + 1}" for queue in range(2)}
     machine = Rooted(tmp_path, {"/proc/self/status": "Cpus_allowed_list:\t0-7", **lists})
-    cpus = knob.knob("cpus", machine, target("sda"))
+    cpus = on_sda("cpus", machine)
     cpus.check("device-queues")
     assert cpus.launcher("device-queues") == ("taskset", "-c", "0,4")
     assert "device-queues" in str(cpus.allowed())
@@ -86,7 +86,7 @@ IRQS = {
 
 def test_interrupts_are_moved_and_put_back(tmp_path: Path) -> None:
     machine = Rooted(tmp_path, IRQS)
-    irq = knob.knob("irq.affinity", machine, target("sda"))
+    irq = on_sda("irq.affinity", machine)
     saved = irq.save(["1,2"])
     irq.check("1,2")
     irq.apply("1,2")
@@ -101,7 +101,7 @@ def test_interrupts_that_the_kernel_spreads_itself_are_said_to_be_managed(tmp_pa
         machine.refuse(path, text, "Input/output error (EIO)")
 
     machine = Rooted(tmp_path, IRQS, managed)
-    irq = knob.knob("irq.affinity", machine, target("sda"))
+    irq = on_sda("irq.affinity", machine)
     with pytest.raises(KnobError, match="managed") as error:
         irq.apply("1")
     assert "EIO" in str(error.value)

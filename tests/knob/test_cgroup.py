@@ -17,7 +17,7 @@ from iodelta.machine import Completed, LocalMachine
 from iodelta.probe.topology import resolve
 
 from .devices import Loop
-from .rooted import Rooted, target
+from .rooted import Rooted, on_sda, target
 
 READ = ("dd", "of=/dev/null", "bs=4k", "count=7", "iflag=direct", "status=none")
 LIMIT = "riops=100000 wbps=1000000000"
@@ -126,7 +126,7 @@ def test_a_load_that_outlived_its_trial_is_ended(limit: knob.Knob, machine: Loca
 )
 def test_limits_are_whole_numbers_or_max(tmp_path: Path, value: str) -> None:
     with pytest.raises(RequestError, match="riops= wiops="):
-        knob.knob("cgroup.io_max", Unified(tmp_path, "io", "io"), target("sda")).check(value)
+        on_sda("cgroup.io_max", Unified(tmp_path, "io", "io")).check(value)
 
 
 def test_a_record_that_names_no_group_of_ours_removes_nothing(machine: LocalMachine, tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ class Unified(Rooted):
 @pytest.mark.parametrize(("enabled", "kept"), [("cpu io memory", "cpu io memory"), ("", "")])
 def test_the_unified_hierarchy_is_used_and_left_as_found(tmp_path: Path, enabled: str, kept: str) -> None:
     machine = Unified(tmp_path, "cpuset cpu io memory", enabled)
-    one = knob.knob("cgroup.io_max", machine, target("sda"))
+    one = on_sda("cgroup.io_max", machine)
     assert one.available() is None
     saved = one.save()
     one.apply("riops=5000 wbps=1048576")
@@ -190,7 +190,7 @@ def test_the_unified_hierarchy_is_used_and_left_as_found(tmp_path: Path, enabled
 
 def test_a_machine_whose_groups_cannot_limit_io_says_why(tmp_path: Path) -> None:
     machine = Unified(tmp_path, "cpu memory", "cpu memory")
-    reason = knob.knob("cgroup.io_max", machine, target("sda")).available()
+    reason = on_sda("cgroup.io_max", machine).available()
     assert reason is not None
     assert "/sys/fs/cgroup has no io controller, and no blkio of cgroup v1 is mounted" in reason
     assert "tmpfs has no block device" in str(knob.knob("cgroup.io_max", machine, target()).available())

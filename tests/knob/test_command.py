@@ -12,7 +12,7 @@ from iodelta import knob
 from iodelta.errors import KnobError, RequestError
 from iodelta.machine import LocalMachine
 
-from .rooted import target
+from .rooted import on_sda
 
 
 def writing(file: Path, text: str, back: str) -> str:
@@ -30,7 +30,7 @@ def writing(file: Path, text: str, back: str) -> str:
 def test_a_command_is_undone_between_variants_and_at_the_end(machine: LocalMachine, tmp_path: Path) -> None:
     file = tmp_path / "state"
     red, blue = writing(file, "red", "plain"), writing(file, "blue", "plain")
-    knobs = {"command": knob.knob("command", machine, target("sda"))}
+    knobs = {"command": on_sda("command", machine)}
     saved = {"command": knobs["command"].save([red, blue])}
     for settings in ({}, {"command": red}, {"command": red}, {"command": blue}, {}, {}):
         knob.turn(knobs, saved, settings)
@@ -42,7 +42,7 @@ def test_a_command_is_undone_between_variants_and_at_the_end(machine: LocalMachi
 
 def test_a_command_that_did_not_do_it_is_caught(machine: LocalMachine, tmp_path: Path) -> None:
     lame = json.dumps({"apply": ["true"], "restore": ["true"], "verify": ["sh", "-c", "echo not set >&2; exit 3"]})
-    command = knob.knob("command", machine, target("sda"))
+    command = on_sda("command", machine)
     command.apply(lame)
     with pytest.raises(KnobError, match=r"verify sh -c .* ended with 3: not set"):
         command.verify(lame)
@@ -52,7 +52,7 @@ def test_a_command_that_did_not_do_it_is_caught(machine: LocalMachine, tmp_path:
 
 def test_what_a_reboot_leaves_is_restored_after_it(machine: LocalMachine, tmp_path: Path) -> None:
     file = tmp_path / "state"
-    command = knob.knob("command", machine, target("sda"))
+    command = on_sda("command", machine)
     saved = command.save([writing(file, "red", "plain")])
     command.apply(writing(file, "red", "plain"))
     knob.restore(machine, msgspec.structs.replace(saved, boot="another"))
@@ -63,7 +63,7 @@ def test_what_cannot_be_undone_does_not_keep_the_others_from_it(machine: LocalMa
     file = tmp_path / "state"
     applied = writing(file, "red", "plain")
     never = [json.dumps({"apply": ["true"], "restore": words}) for words in (["false"], ["/no/such/program"])]
-    saved = knob.knob("command", machine, target("sda")).save([applied, *never])
+    saved = on_sda("command", machine).save([applied, *never])
     with pytest.raises(KnobError, match=r"/no/such/program.*; restore false ended with 1"):
         knob.restore(machine, saved)
     assert file.read_text() == "plain"
@@ -71,7 +71,7 @@ def test_what_cannot_be_undone_does_not_keep_the_others_from_it(machine: LocalMa
 
 def test_a_record_from_another_machine_runs_nothing_here(machine: LocalMachine, tmp_path: Path) -> None:
     file = tmp_path / "state"
-    saved = knob.knob("command", machine, target("sda")).save([writing(file, "red", "plain")])
+    saved = on_sda("command", machine).save([writing(file, "red", "plain")])
     stranger = msgspec.structs.replace(saved, values=(("machine", "0" * 32), *saved.values[1:]))
     assert "another machine" in knob.restore(machine, stranger)
     assert not file.exists()
@@ -92,4 +92,4 @@ def test_a_record_from_another_machine_runs_nothing_here(machine: LocalMachine, 
 )
 def test_commands_are_argument_lists_with_a_way_back(machine: LocalMachine, value: str) -> None:
     with pytest.raises(RequestError, match=r"allowed: \{apply = "):
-        knob.knob("command", machine, target("sda")).check(value)
+        on_sda("command", machine).check(value)

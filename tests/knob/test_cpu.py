@@ -10,7 +10,7 @@ import pytest
 from iodelta import knob
 from iodelta.errors import KnobError, RequestError
 
-from .rooted import Rooted, target
+from .rooted import Rooted, on_sda, target
 
 CPUFREQ = "/sys/devices/system/cpu/cpufreq"
 NO_TURBO = "/sys/devices/system/cpu/intel_pstate/no_turbo"
@@ -52,7 +52,7 @@ def preferences(machine: Rooted) -> set[tuple[str, str]]:
 
 def test_the_governor_is_set_on_every_policy_and_read_back_on_each(tmp_path: Path) -> None:
     machine = Pstate(tmp_path)
-    governor = knob.knob("cpu.governor", machine, target("sda"))
+    governor = on_sda("cpu.governor", machine)
     assert governor.available() is None
     assert governor.allowed() == ("performance", "powersave")
     governor.apply("performance")
@@ -73,7 +73,7 @@ def test_a_governor_means_the_same_beside_variants_with_preferences(tmp_path: Pa
         "saving, power": {"cpu.governor": "powersave", "cpu.epp": "power"},
         "power": {"cpu.epp": "power"},
     }
-    knobs = {name: knob.knob(name, machine, target("sda")) for name in ("cpu.epp", "cpu.governor")}
+    knobs = {name: on_sda(name, machine) for name in ("cpu.epp", "cpu.governor")}
     saved = {name: one.save() for name, one in knobs.items()}
     seen: dict[str, set[tuple[str, str]]] = {}
     order = random.Random(7)
@@ -88,7 +88,7 @@ def test_a_governor_means_the_same_beside_variants_with_preferences(tmp_path: Pa
 
 def test_a_preference_that_the_kernel_would_refuse_is_refused_before(tmp_path: Path) -> None:
     machine = Pstate(tmp_path, "performance", "performance")
-    preference = knob.knob("cpu.epp", machine, target("sda"))
+    preference = on_sda("cpu.epp", machine)
     with pytest.raises(RequestError, match=r"EBUSY[^$]*powersave in the same variant"):
         preference.check("power")
     preference.check("power", {"cpu.governor": "powersave"})
@@ -98,7 +98,7 @@ def test_a_preference_that_the_kernel_would_refuse_is_refused_before(tmp_path: P
 
 def test_boost_is_the_opposite_of_no_turbo(tmp_path: Path) -> None:
     machine = Pstate(tmp_path)
-    boost = knob.knob("cpu.boost", machine, target("sda"))
+    boost = on_sda("cpu.boost", machine)
     assert boost.read() == "1"
     saved = boost.save()
     boost.apply("0")
@@ -111,7 +111,7 @@ def test_boost_is_the_opposite_of_no_turbo(tmp_path: Path) -> None:
 
 def test_boost_of_other_drivers_is_one_switch(tmp_path: Path) -> None:
     machine = Rooted(tmp_path, {f"{CPUFREQ}/boost": "0"})
-    boost = knob.knob("cpu.boost", machine, target("sda"))
+    boost = on_sda("cpu.boost", machine)
     boost.apply("1")
     assert machine.writes == [(f"{CPUFREQ}/boost", "1")]
 
@@ -119,7 +119,7 @@ def test_boost_of_other_drivers_is_one_switch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["cpu.governor", "cpu.epp"])
 def test_a_driver_without_the_file_is_named(tmp_path: Path, name: str) -> None:
     machine = Rooted(tmp_path, {f"{CPUFREQ}/policy0/scaling_driver": "acpi-cpufreq"})
-    reason = knob.knob(name, machine, target("sda")).available()
+    reason = on_sda(name, machine).available()
     assert reason is not None
     assert "(acpi-cpufreq) has no" in reason
 
@@ -134,5 +134,5 @@ def test_one_file_that_cannot_be_read_does_not_hide_the_other_knobs(tmp_path: Pa
 
 def test_a_machine_without_cpufreq_says_so(tmp_path: Path) -> None:
     machine = Rooted(tmp_path, {})
-    assert "needs cpufreq" in str(knob.knob("cpu.governor", machine, target("sda")).available())
-    assert "has neither" in str(knob.knob("cpu.boost", machine, target("sda")).available())
+    assert "needs cpufreq" in str(on_sda("cpu.governor", machine).available())
+    assert "has neither" in str(on_sda("cpu.boost", machine).available())

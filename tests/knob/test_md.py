@@ -9,7 +9,7 @@ import pytest
 from iodelta import knob
 from iodelta.errors import RequestError
 
-from .rooted import Rooted, target
+from .rooted import Rooted, on_sda, target
 
 CACHE = "/sys/block/md5/md/stripe_cache_size"
 
@@ -42,4 +42,4 @@ def test_sizes_outside_what_md_takes_are_refused(raid5: Rooted, value: str) -> N
 
 
 def test_a_target_on_no_such_array_says_so(raid5: Rooted) -> None:
-    assert "needs an md array" in str(knob.knob("md.stripe_cache_size", raid5, target("sda")).available())
+    assert "needs an md array" in str(on_sda("md.stripe_cache_size", raid5).available())

@@ -12,7 +12,7 @@ from iodelta.errors import KnobError, RequestError
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import resolve
 
-from .rooted import Rooted, target
+from .rooted import Rooted, on_sda, target
 
 
 def cached_bytes(machine: LocalMachine, path: Path) -> int:
@@ -46,4 +46,4 @@ def test_a_kernel_that_drops_nothing_is_caught(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["0", "4", "all", ""])
 def test_only_the_three_kinds_of_cache_can_be_dropped(tmp_path: Path, value: str) -> None:
     with pytest.raises(RequestError, match=r"1 \(page cache\), 2"):
-        knob.knob("memory.drop_caches", Rooted(tmp_path, {}), target("sda")).check(value)
+        on_sda("memory.drop_caches", Rooted(tmp_path, {})).check(value)

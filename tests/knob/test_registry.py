@@ -14,7 +14,7 @@ from iodelta.machine import LocalMachine
 from iodelta.probe.topology import resolve
 
 from .devices import Loop
-from .rooted import Rooted, target
+from .rooted import Rooted, on_sda
 
 
 @pytest.mark.parametrize(
@@ -28,13 +28,13 @@ from .rooted import Rooted, target
 )
 def test_an_unknown_name_is_answered_with_the_near_ones(tmp_path: Path, name: str, near: str) -> None:
     with pytest.raises(RequestError, match=rf"no such knob[^$]*did you mean [^$]*{near}"):
-        knob.knob(name, Rooted(tmp_path, {}), target("sda"))
+        on_sda(name, Rooted(tmp_path, {}))
 
 
 @pytest.mark.parametrize("name", ["", "sysctl.", "sysfs:", "block.iosched.", "fio.ioengine"])
 def test_a_family_alone_is_no_name(tmp_path: Path, name: str) -> None:
     with pytest.raises(RequestError, match="no such knob"):
-        knob.knob(name, Rooted(tmp_path, {}), target("sda"))
+        on_sda(name, Rooted(tmp_path, {}))
 
 
 def test_what_resets_others_is_applied_before_them() -> None:
@@ -71,7 +71,7 @@ def test_a_variant_is_checked_before_anything_is_written(tmp_path: Path) -> None
         tmp_path, {"/sys/block/sda/queue/scheduler": "[none] kyber", "/sys/block/sda/queue/nr_requests": "64"}
     )
     names = ("block.scheduler", "block.nr_requests", "cpu.governor")
-    knobs = {name: knob.knob(name, machine, target("sda")) for name in names}
+    knobs = {name: on_sda(name, machine) for name in names}
     knob.check(knobs, {"block.scheduler": "kyber", "block.nr_requests": "32"})
     with pytest.raises(RequestError, match=r"cpu.governor: needs cpufreq"):
         knob.check(knobs, {"block.scheduler": "kyber", "cpu.governor": "performance"})

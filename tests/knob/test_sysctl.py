@@ -11,7 +11,7 @@ from iodelta import knob
 from iodelta.errors import KnobError, RequestError
 from iodelta.machine import LocalMachine
 
-from .rooted import Rooted, target
+from .rooted import Rooted, on_sda
 
 # Both count only in overcommit mode 2.
 RATIO, KBYTES = Path("/proc/sys/vm/overcommit_ratio"), Path("/proc/sys/vm/overcommit_kbytes")
@@ -40,7 +40,7 @@ def test_a_setting_with_two_spellings_comes_back_in_the_one_it_had(
 ) -> None:
     found[0].write_text(found[1])
     before = both()
-    one = knob.knob(name, machine, target("sda"))
+    one = on_sda(name, machine)
     saved = one.save()
     one.apply(value)
     one.verify(value)
@@ -53,7 +53,7 @@ def test_a_setting_with_two_spellings_comes_back_in_the_one_it_had(
 @pytest.mark.usefixtures("overcommit")
 def test_two_spellings_in_different_variants_do_not_undo_each_other(machine: LocalMachine) -> None:
     names = ("sysctl.vm.overcommit_kbytes", "sysctl.vm.overcommit_ratio")
-    knobs = {name: knob.knob(name, machine, target("sda")) for name in names}
+    knobs = {name: on_sda(name, machine) for name in names}
     saved = {name: one.save() for name, one in knobs.items()}
     before = both()
     for _ in range(2):
@@ -77,7 +77,7 @@ def test_two_spellings_in_different_variants_do_not_undo_each_other(machine: Loc
 )
 def test_interface_names_with_dots_are_spelled_as_sysctl_does(tmp_path: Path, name: str, path: str) -> None:
     machine = Rooted(tmp_path, {f"/proc/sys/{path}": "1"})
-    one = knob.knob(name, machine, target("sda"))
+    one = on_sda(name, machine)
     assert one.available() is None
     one.apply("0")
     assert machine.writes == [(f"/proc/sys/{path}", "0")]
@@ -87,14 +87,14 @@ def test_interface_names_with_dots_are_spelled_as_sysctl_does(tmp_path: Path, na
     "name", ["sysctl.vm//x", "sysctl.net/../vm/swappiness", "sysctl.vm.", "sysctl../../etc/passwd", "sysctl.vm.dirty*"]
 )
 def test_a_name_stays_below_proc_sys(tmp_path: Path, name: str) -> None:
-    one = knob.knob(name, Rooted(tmp_path, {}), target("sda"))
+    one = on_sda(name, Rooted(tmp_path, {}))
     with pytest.raises(RequestError, match="is not the name"):
         one.available()
 
 
 def test_several_numbers_compare_without_their_blanks(tmp_path: Path) -> None:
     machine = Rooted(tmp_path, {"/proc/sys/net/ipv4/tcp_rmem": "4096\t131072\t6291456"})
-    one = knob.knob("sysctl.net.ipv4.tcp_rmem", machine, target("sda"))
+    one = on_sda("sysctl.net.ipv4.tcp_rmem", machine)
     one.apply("4096 131072  6291456")
     one.verify("4096  131072 6291456")
     assert machine.writes == []
@@ -103,17 +103,17 @@ def test_several_numbers_compare_without_their_blanks(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["70\n80", "70\0"])
 def test_one_value_is_one_line(machine: LocalMachine, value: str) -> None:
     with pytest.raises(RequestError, match="one line"):
-        knob.knob("sysctl.vm.swappiness", machine, target("sda")).check(value)
+        on_sda("sysctl.vm.swappiness", machine).check(value)
 
 
 def test_what_cannot_be_read_back_is_not_a_setting(machine: LocalMachine) -> None:
-    reason = knob.knob("sysctl.vm.drop_caches", machine, target("sda")).available()
+    reason = on_sda("sysctl.vm.drop_caches", machine).available()
     assert reason is not None
     assert "cannot be read back" in reason
 
 
 def test_a_setting_that_the_kernel_lacks_is_named(machine: LocalMachine) -> None:
-    reason = knob.knob("sysctl.vm.no_such_setting", machine, target("sda")).available()
+    reason = on_sda("sysctl.vm.no_such_setting", machine).available()
     assert reason == "this kernel has no /proc/sys/vm/no_such_setting"
 
 
@@ -122,5 +122,5 @@ def test_a_setting_that_the_kernel_lacks_is_named(machine: LocalMachine) -> None
 def test_a_value_the_kernel_refuses_changes_nothing(machine: LocalMachine) -> None:
     before = both()
     with pytest.raises(KnobError, match=r"overcommit_ratio: cannot set 'many': .*EINVAL"):
-        knob.knob("sysctl.vm.overcommit_ratio", machine, target("sda")).apply("many")
+        on_sda("sysctl.vm.overcommit_ratio", machine).apply("many")
     assert both() == before

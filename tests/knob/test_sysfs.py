@@ -12,7 +12,7 @@ from iodelta.machine import LocalMachine
 from iodelta.probe.topology import resolve
 
 from .devices import Loop
-from .rooted import Rooted, target
+from .rooted import Rooted, on_sda
 
 
 @pytest.mark.root
@@ -53,22 +53,22 @@ def test_a_path_on_a_disk_that_was_replaced_is_left_alone(loop: Loop, machine: L
 )
 def test_a_path_outside_the_kernels_settings_is_refused(machine: LocalMachine, path: str) -> None:
     with pytest.raises(RequestError, match="not a path below /sys or /proc/sys"):
-        knob.knob(f"sysfs:{path}", machine, target("sda"))
+        on_sda(f"sysfs:{path}", machine)
 
 
 def test_a_link_out_of_sysfs_is_refused(tmp_path: Path) -> None:
     machine = Rooted(tmp_path, {"/sys/kernel/plain": "1"})
     (tmp_path / "sys/kernel/link").symlink_to("/etc/passwd")
     with pytest.raises(RequestError, match="not a path below"):
-        knob.knob("sysfs:/sys/kernel/link", machine, target("sda"))
-    knob.knob("sysfs:/sys/kernel/plain", machine, target("sda")).apply("2")
+        on_sda("sysfs:/sys/kernel/link", machine)
+    on_sda("sysfs:/sys/kernel/plain", machine).apply("2")
     assert machine.writes == [("/sys/kernel/plain", "2")]
 
 
 def test_a_record_never_makes_a_write_outside_the_kernels_settings(machine: LocalMachine, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")
-    one = knob.knob("sysfs:/sys/kernel/mm/transparent_hugepage/enabled", machine, target("sda"))
+    one = on_sda("sysfs:/sys/kernel/mm/transparent_hugepage/enabled", machine)
     boot = one.save().boot
     for path in (str(victim), f"/sys/../{victim}"):
         record = knob.Saved(one.name, "/dev/sda", ((path, "theirs"),), boot)
@@ -87,13 +87,13 @@ def test_a_record_never_makes_a_write_outside_the_kernels_settings(machine: Loca
 )
 def test_a_setting_that_resets_others_has_a_knob_that_knows(tmp_path: Path, path: str, better: str) -> None:
     with pytest.raises(RequestError, match=f"use {better}"):
-        knob.knob(f"sysfs:{path}", Rooted(tmp_path, {path: "0"}), target("sda"))
+        on_sda(f"sysfs:{path}", Rooted(tmp_path, {path: "0"}))
 
 
 def test_a_bracket_list_names_the_allowed_values(tmp_path: Path) -> None:
     path = "/sys/kernel/mm/transparent_hugepage/enabled"
     machine = Rooted(tmp_path, {path: "always [madvise] never"})
-    one = knob.knob(f"sysfs:{path}", machine, target("sda"))
+    one = on_sda(f"sysfs:{path}", machine)
     assert (one.read(), one.allowed()) == ("madvise", ("always", "madvise", "never"))
     with pytest.raises(RequestError, match="allowed: always, madvise, never"):
         one.check("sometimes")
@@ -102,7 +102,7 @@ def test_a_bracket_list_names_the_allowed_values(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("text", "reason"), [("a\nb", "several lines"), (None, "there is no")])
 def test_only_one_line_that_is_there_is_a_setting(tmp_path: Path, text: str | None, reason: str) -> None:
     machine = Rooted(tmp_path, {"/sys/kernel/x": text} if text else {"/sys/kernel/y": ""})
-    assert reason in str(knob.knob("sysfs:/sys/kernel/x", machine, target("sda")).available())
+    assert reason in str(on_sda("sysfs:/sys/kernel/x", machine).available())
 
 
 @pytest.mark.root

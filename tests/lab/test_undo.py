@@ -53,6 +53,15 @@ def _name(path: str) -> str:
     return "sysctl." + path.removeprefix("/proc/sys/").replace("/", ".")
 
 
+def log_of(state: Path) -> Path:
+    """Of the run called one."""
+    return state / "pending" / "one.jsonl"
+
+
+def make_busy(machine: Rooted) -> None:
+    machine.kernel = lambda path, text: machine.refuse(path, text, "Device or resource busy (EBUSY)")
+
+
 @contextlib.contextmanager
 def run(machine: Rooted, name: str, path: str = RATIO) -> Iterator[UndoLog]:
     """A live run that has changed a setting."""
@@ -73,7 +82,7 @@ def crash(machine: Rooted, state: Path, name: str, path: str = RATIO) -> None:
 def test_the_original_is_on_disk_before_the_setting_may_be_changed(machine: Rooted, state: Path) -> None:
     with undo_log(machine, "one", Path("/x")) as log:
         log.keep(originals(machine))
-        assert '"3000"' in (state / "pending" / "one.jsonl").read_text()
+        assert '"3000"' in log_of(state).read_text()
         assert machine.writes == []
 
 
@@ -167,7 +176,7 @@ def test_what_a_live_run_has_set_is_not_taken_for_an_original_even_if_that_run_e
 
 def test_what_cannot_be_put_back_stays_in_the_log_until_it_is_given_up(machine: Rooted, state: Path) -> None:
     crash(machine, state, "one")
-    machine.kernel = lambda path, text: machine.refuse(path, text, "Device or resource busy (EBUSY)")
+    make_busy(machine)
     (outcome,) = restore_pending(machine)
     assert not outcome.done
     assert "EBUSY" in outcome.restored[0].error
@@ -190,11 +199,11 @@ def test_what_is_back_is_not_written_again_when_the_rest_is(machine: Rooted, sta
         log.keep(originals(machine, SWAP))
         for path in (RATIO, SWAP):
             machine.write(path, "1")
-        kept = (state / "pending" / "one.jsonl").read_bytes()
+        kept = log_of(state).read_bytes()
         if ending == "ended":
             machine.kernel = busy
     if ending == "killed":
-        (state / "pending" / "one.jsonl").write_bytes(kept + b'{"type":"saved","sa')
+        log_of(state).write_bytes(kept + b'{"type":"saved","sa')
         for path in (RATIO, SWAP):
             machine.write(path, "1")
         machine.kernel = busy
@@ -216,7 +225,7 @@ def test_what_could_not_be_put_back_is_tried_again_in_the_same_order(machine: Ro
         machine.write(RATIO, "2")
         log.keep(originals(machine))
         machine.write(RATIO, "1")
-        machine.kernel = lambda path, text: machine.refuse(path, text, "Device or resource busy (EBUSY)")
+        make_busy(machine)
         assert all(record.error for record in log.undo())
         machine.kernel = lambda path, text: None
     assert machine.read(RATIO).strip() == "3000"
@@ -251,7 +260,7 @@ DAMAGES = {
 
 def damage(state: Path, number: int, new: bytes) -> Path:
     """Damage a line of the log of the run called one."""
-    log = state / "pending" / "one.jsonl"
+    log = log_of(state)
     lines = log.read_bytes().splitlines()
     lines[number - 1] = new
     log.write_bytes(b"".join(line + b"\n" for line in lines))
@@ -293,7 +302,7 @@ def test_a_line_in_which_a_digit_changed_is_a_damaged_one(
     machine: Rooted, state: Path, number: int, value: bytes, back: set[str]
 ) -> None:
     crash_of_two(machine, state)
-    line = (state / "pending" / "one.jsonl").read_bytes().splitlines()[number - 1]
+    line = log_of(state).read_bytes().splitlines()[number - 1]
     assert line.count(b'"%b"' % value) == 1
     damage(state, number, line.replace(b'"%b"' % value, b'"%b1"' % value))
     (outcome,) = restore_pending(machine)
@@ -315,19 +324,19 @@ def test_of_a_damaged_log_too_nothing_is_put_back_twice(machine: Rooted, state: 
 
 def test_a_damaged_log_keeps_no_other_log_from_being_put_back(machine: Rooted, state: Path) -> None:
     crash(machine, state, "two", SWAP)
-    (state / "pending" / "one.jsonl").write_text('{"type":"saved","saved":{}}\n')
+    log_of(state).write_text('{"type":"saved","saved":{}}\n')
     bad, good = restore_pending(machine)
     assert "the script next to it is missing" in bad.problem
     assert good.done
     assert machine.read(SWAP).strip() == "60"
-    assert (state / "pending" / "one.jsonl").exists()
+    assert log_of(state).exists()
 
 
 @pytest.mark.parametrize("data", [b"", bytes(300), b'{"type":"exp', b"\n"])
 def test_a_log_of_which_nothing_is_left_keeps_its_script(machine: Rooted, state: Path, data: bytes) -> None:
     """A log has its first line before it has its name: one without it was damaged, and is not an empty one."""
     crash_of_two(machine, state)
-    log = state / "pending" / "one.jsonl"
+    log = log_of(state)
     log.write_bytes(data)
     (outcome,) = restore_pending(machine)
     assert not outcome.done
@@ -339,7 +348,7 @@ def test_what_is_given_up_is_said_and_the_script_of_an_unreadable_line_is_kept(m
     crash_of_two(machine, state)
     log = damage(state, 3, b"?")
     script = log.with_suffix(".sh").read_bytes()
-    machine.kernel = lambda path, text: machine.refuse(path, text, "Device or resource busy (EBUSY)")
+    make_busy(machine)
     (outcome,) = restore_pending(machine)
     said = " ".join(lost(outcome))
     assert "original of sysctl.vm.dirty_expire_centisecs" in said
@@ -356,12 +365,12 @@ def test_what_is_given_up_is_said_and_the_script_of_an_unreadable_line_is_kept(m
 
 def test_what_nobody_was_shown_is_not_given_up(machine: Rooted, state: Path) -> None:
     crash_of_two(machine, state)
-    machine.kernel = lambda path, text: machine.refuse(path, text, "Device or resource busy (EBUSY)")
+    make_busy(machine)
     (outcome,) = restore_pending(machine)
     shown = msgspec.structs.replace(outcome, restored=outcome.restored[:1])
     with pytest.raises(MeasureError, match="it contains more than was shown"):
         give_up(machine, shown)
-    assert (state / "pending" / "one.jsonl").exists()
+    assert log_of(state).exists()
 
 
 @pytest.mark.parametrize(("answer", "given_up"), [(True, True), (False, False), (click.Abort(), False)])
@@ -374,12 +383,12 @@ def test_at_a_terminal_forget_gives_up_after_a_yes_alone(
         return answer
 
     crash_of_two(machine, state)
-    machine.kernel = lambda path, text: machine.refuse(path, text, "Device or resource busy (EBUSY)")
+    make_busy(machine)
     monkeypatch.setattr("iodelta.machine.reach", lambda name: contextlib.nullcontext(machine))
     monkeypatch.setattr(restore_command, "_can_ask", lambda: True)
     monkeypatch.setattr(click, "confirm", ask)
     done = CliRunner().invoke(cli, ["restore", "--forget"])
-    assert (state / "pending" / "one.jsonl").exists() != given_up
+    assert log_of(state).exists() != given_up
     if given_up:
         assert done.exit_code == 0
     else:
@@ -388,9 +397,9 @@ def test_at_a_terminal_forget_gives_up_after_a_yes_alone(
 
 def test_forget_says_what_is_lost_and_asks(machine: Rooted, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     crash_of_two(machine, state)
-    machine.kernel = lambda path, text: machine.refuse(path, text, "Device or resource busy (EBUSY)")
+    make_busy(machine)
     monkeypatch.setattr("iodelta.machine.reach", lambda name: contextlib.nullcontext(machine))
-    log = state / "pending" / "one.jsonl"
+    log = log_of(state)
 
     def restore(*words: str) -> tuple[int, str]:
         done = CliRunner().invoke(cli, ["restore", *words])
@@ -417,7 +426,7 @@ def test_forget_says_what_is_lost_and_asks(machine: Rooted, state: Path, monkeyp
 
 def test_a_line_torn_by_the_kill_was_never_followed_by_a_change(machine: Rooted, state: Path) -> None:
     crash(machine, state, "one")
-    with open(state / "pending" / "one.jsonl", "a") as file:
+    with open(log_of(state), "a") as file:
         file.write('{"type":"saved","sav')
     assert [outcome.done for outcome in restore_pending(machine)] == [True]
     assert machine.read(RATIO).strip() == "3000"

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iodelta.trial import BINS, Histogram, bin_edges, bin_index
+from iodelta.trial import BINS, Direction, Histogram, bin_edges, bin_index
 from iodelta.workload.fio_json import documents, merged, read_document
 from iodelta.workload.fio_schema import RawLatency
 
@@ -115,18 +115,21 @@ def test_bare_nan_and_infinity_do_not_spoil_a_document() -> None:
     assert read_document(text).jobs[0].directions == ()
 
 
+def direction_of(kind: str, **printed: object) -> Direction:
+    """Of a run that printed only this."""
+    text = json.dumps({"fio version": "fio-3.33", "jobs": [{kind: printed}]}).encode()
+    (found,) = read_document(text).jobs[0].directions
+    return found
+
+
 def test_zeros_that_mean_not_measured_are_no_latency() -> None:
     """gtod_reduce, disable_clat, and slat of synchronous engines print N = 0."""
-    direction = {"total_ios": 5, "runtime": 10, "io_bytes": 5, "lat_ns": {"N": 0, "mean": 0.0}, "clat_ns": {"max": 0}}
-    text = json.dumps({"fio version": "fio-3.33", "jobs": [{"read": direction}]}).encode()
-    (found,) = read_document(text).jobs[0].directions
+    found = direction_of("read", total_ios=5, runtime=10, io_bytes=5, lat_ns={"N": 0, "mean": 0.0}, clat_ns={"max": 0})
     assert (found.lat, found.clat, found.slat) == (None, None, None)
 
 
 def test_a_rate_is_known_to_the_millisecond_of_its_runtime() -> None:
-    direction = {"total_ios": 1000, "runtime": 100, "io_bytes": 4096000}
-    text = json.dumps({"fio version": "fio-3.33", "jobs": [{"write": direction}]}).encode()
-    (found,) = read_document(text).jobs[0].directions
+    found = direction_of("write", total_ios=1000, runtime=100, io_bytes=4096000)
     assert found.iops.value == 10000
     assert found.iops.low == pytest.approx(1000 / 0.101)
     assert found.iops.high == pytest.approx(1000 / 0.099)
@@ -134,9 +137,7 @@ def test_a_rate_is_known_to_the_millisecond_of_its_runtime() -> None:
 
 def test_a_percentile_may_be_anything_inside_its_bin() -> None:
     latency = {"N": 5, "min": 1, "max": 2300000, "mean": 1.0, "stddev": 0.0, "percentile": {"50.000000": 2277376}}
-    direction = {"total_ios": 5, "runtime": 10, "clat_ns": latency}
-    text = json.dumps({"fio version": "fio-3.33", "jobs": [{"read": direction}]}).encode()
-    clat = read_document(text).jobs[0].directions[0].clat
+    clat = direction_of("read", total_ios=5, runtime=10, clat_ns=latency).clat
     assert clat is not None
     quantity = clat.percentiles[50.0]
     assert quantity.low <= quantity.value < quantity.high

@@ -96,23 +96,6 @@ def test_a_sparse_file_is_used_with_a_warning(machine: Machine, tmp_path: Path, 
     assert [(f.rule, f.severity) for f in layout.findings] == [("target.holes", "warning")]
 
 
-def test_a_layout_tells_how_far_it_is_and_can_be_stopped_without_leaving_anything(
-    machine: Machine, tmp_path: Path, work: str
-) -> None:
-    told: list[tuple[int, int]] = []
-    with pytest.raises(MeasureError, match="stopped while laying out"):
-        prepare(
-            machine,
-            f"{tmp_path}/large",
-            4096 * MIB,
-            workdir=work,
-            on_progress=lambda done, total: told.append((done, total)),
-            stop=lambda: bool(told) and told[-1][0] > 0,
-        )
-    assert 0 < told[-1][0] < told[-1][1] == 4096 * MIB
-    assert [p for p in os.listdir(tmp_path) if p != "work"] == []
-
-
 def test_a_layout_that_was_killed_is_never_taken_for_a_finished_one(
     machine: Machine, tmp_path: Path, work: str
 ) -> None:
