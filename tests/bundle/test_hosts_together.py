@@ -58,12 +58,17 @@ def machine(name: str, *, cpu: str = "Testor 3000", disk: str = "Disk A", clock:
     }
 
 
+def measure(place: Path, *names: str, text: str = "") -> None:
+    """Hosts that lose a fifth."""
+    for seed, name in enumerate(names, 1):
+        carried(place / name, LOSS, text=text or asked(), seed=seed, environment=machine(name))
+
+
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five hosts that lose a fifth, and one of another model that loses nothing."""
     place = tmp_path_factory.mktemp("fleet")
-    for seed, name in enumerate(ALIKE, 1):
-        carried(place / name, LOSS, text=asked(), seed=seed, environment=machine(name))
+    measure(place, *ALIKE)
     odd = machine("odd", cpu="Testor 1", disk="Disk B", clock="hpet")
     carried(place / "odd", 0.0, text=asked(), seed=9, environment=odd)
     return place
@@ -185,8 +190,7 @@ def test_bundles_without_names_are_hosts_of_their_own(measured: Path, tmp_path: 
 
 def test_a_latency_that_grows_is_a_regression_with_a_positive_change(tmp_path: Path) -> None:
     text = asked().replace('"read.iops"', '"read.lat.mean"')
-    for seed, name in enumerate(("a", "b", "c", "d"), 1):
-        carried(tmp_path / name, LOSS, text=text, seed=seed, environment=machine(name))
+    measure(tmp_path, *"abcd", text=text)
     (row,) = of(tmp_path, "a", "b", "c", "d").rows
     assert row.word == "regression on these hosts"
     assert row.typical is not None
@@ -231,9 +235,7 @@ def test_a_host_that_cannot_be_trusted_is_shown_and_not_averaged(
 
 
 def test_a_host_whose_placebo_was_called_a_change_is_drained(tmp_path: Path) -> None:
-    for seed, name in enumerate(("a", "b", "c"), 1):
-        text = asked(more="placebo = true\n")
-        carried(tmp_path / name, LOSS, text=text, seed=seed, environment=machine(name))  # the placebo loses as well
+    measure(tmp_path, *"abc", text=asked(more="placebo = true\n"))  # the placebo loses as well
     found = of(tmp_path, "a", "b", "c")
     assert len(found.drained) == 3
     assert all("placebo" in one.drained for one in found.drained)
@@ -327,8 +329,7 @@ def test_every_format_has_every_host_the_word_and_how_to_do_it_again(measured: P
 
 def test_the_forest_gives_a_host_that_is_not_averaged_the_word_that_the_table_gives_it(tmp_path: Path) -> None:
     """It had none there, and two rows that are not of hosts were counted among the comparisons."""
-    for seed, name in enumerate(("a", "b"), 1):
-        carried(tmp_path / name, LOSS, text=asked(), seed=seed, environment=machine(name))
+    measure(tmp_path, *"ab")
     alarmed(carried(tmp_path / "c", LOSS, text=asked(), seed=3, environment=machine("c")).path)
     found = of(tmp_path, "a", "b", "c")
     assert [host.averaged for host in found.rows[0].hosts] == [True, True, False]

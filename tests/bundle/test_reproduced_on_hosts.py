@@ -12,7 +12,7 @@ import pytest
 from carried import BY_ID, carried
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
-from test_hosts_together import asked, machine
+from test_hosts_together import asked, machine, measure
 
 from iodelta.bundle.packed import Packed
 from iodelta.bundle.packing import pack
@@ -41,8 +41,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("reproduced")
     theirs = carried(place / "theirs", LOSS, text=asked(), seed=20)
     (place / "theirs.iodelta.tar.zst").write_bytes(pack(theirs, machine={}).data)
-    for seed, name in enumerate(("a", "b", "c"), 1):
-        carried(place / name, LOSS, text=asked(), seed=seed, environment=machine(name))
+    measure(place, *"abc")
     carried(place / "nothing", 0.0, text=asked(), seed=9, environment=machine("nothing"))
     half = carried(place / "half", LOSS, text=asked(), seed=10, environment=machine("half"))
     with half.writing():

