@@ -58,7 +58,6 @@ def test_policies_of_a_patched_kernel_are_those_in_its_list(tmp_path: Path, adde
     """The series of 6.12 has the latency policies, that of 6.18 has queue-adaptive instead."""
     machine = Experimental(tmp_path, **dict.fromkeys(added, ""))
     policy = knob.knob("btrfs.read_policy", machine, target("sda", fstype="btrfs"))
-    before, saved = machine.read(FILE), policy.save()
     for value in added:
         policy.check(value)
         policy.apply(value)
@@ -67,8 +66,6 @@ def test_policies_of_a_patched_kernel_are_those_in_its_list(tmp_path: Path, adde
     for absent in {"latency", "latency-rr", "queue", "queue-adaptive"} - set(added):
         with pytest.raises(RequestError, match="here offers pid, round-robin, devid, "):
             policy.check(absent)
-    knob.restore(machine, saved)
-    assert machine.read(FILE) == before
 
 
 def test_a_parameter_that_did_not_stay_is_caught(tmp_path: Path) -> None:

@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 from images import IMAGES, Build
-from test_guard import HERE, allowed, refusal
+from test_guard import HERE, allowed, on_devices, refusal
 from workshop import Workshop
 
 from iodelta.lab.guard import held_by
 from iodelta.probe.topology import resolve
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 @pytest.mark.parametrize(("build", "said"), IMAGES.values(), ids=IMAGES.keys())
 def test_a_device_is_written_only_by_name_whatever_lies_on_it(workshop: Workshop, build: Build, said: str) -> None:
     image = workshop.place / "image"

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from test_guard import on_devices
 
 from iodelta.errors import IodeltaError, RefusedError
 from iodelta.lab.guard import check_write, scratch_directory
@@ -145,8 +146,7 @@ def race(place: Place, use: str, times: int, engine: str = "") -> None:
     assert seen(place.victim) == place.before
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 @pytest.mark.parametrize("use", USES)
 def test_a_write_never_leaves_the_place_that_another_user_exchanges(place: Place, use: str) -> None:
     race(place, use, 5)
@@ -159,17 +159,15 @@ def test_hundreds_of_writes_never_leave_the_place_that_another_user_exchanges(pl
     race(place, use, 200)
 
 
-@pytest.mark.root
+@on_devices
 @pytest.mark.fio
-@pytest.mark.beside
 @pytest.mark.parametrize("engine", ["psync", "libaio", "io_uring", "mmap"])
 @pytest.mark.parametrize("use", ["the file", "the scratch directory"])
 def test_no_engine_of_fio_writes_outside_of_it(place: Place, use: str, engine: str) -> None:
     race(place, use, 2, engine)
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 def test_what_was_opened_stays_the_same_file_under_every_name(place: Place) -> None:
     data = place.home / "data"
     with workdir(HERE) as work, kept_open(HERE, way_to(HERE, str(data)), work, {}) as opened:
@@ -180,8 +178,7 @@ def test_what_was_opened_stays_the_same_file_under_every_name(place: Place) -> N
     assert (place.victim / "data").read_bytes()[:8] == b"precious"
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 @pytest.mark.parametrize("name", ["link", "sub/link", "link/../link"])
 def test_a_link_that_another_user_can_make_is_not_followed(place: Place, name: str) -> None:
     for folder in (place.home, place.home / "sub"):
@@ -190,8 +187,7 @@ def test_a_link_that_another_user_can_make_is_not_followed(place: Place, name: s
         way_to(HERE, str(place.home / name / "data"))
 
 
-@pytest.mark.root
-@pytest.mark.beside
+@on_devices
 @pytest.mark.parametrize(
     ("mode", "owner", "exposed"),
     [

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import cast
-
 import numpy as np
 import pytest
 from fakes import PaperMachine
 from hypothesis import given
 from hypothesis import strategies as st
+from knob.rooted import target
 from numpy.typing import NDArray
 
 from iodelta.lab.quality import Quality, drift, noise
-from iodelta.machine import Machine
 from iodelta.probe.counters import Counters, Snapshot
-from iodelta.probe.topology import Target
 from iodelta.trial import Direction, Quantity, Trial
 
 MIB = 1 << 20
@@ -79,7 +75,7 @@ def test_no_rate_in_the_ramp_accuses_anybody_and_the_rest_is_no_more_than_what_o
 ) -> None:
     """A second a tick: what is noted first after the ramp bounds what others did since then."""
     rates = [*ramp, *counted]
-    counters = Counters(cast(Machine, PaperMachine({})), cast(Target, SimpleNamespace(devices=(), disks=(), fstype="")))
+    counters = Counters(PaperMachine({}), target())
     done = [sum(rates[:n]) + sum(other[:n]) for n in range(len(rates) + 1)]
     counters._notes = [(float(n), {"disk.sdx.read_bytes": value}) for n, value in enumerate(done[:-1])]
     after = Snapshot(float(len(rates)), {"disk.sdx.read_bytes": done[-1]}, {}, ())

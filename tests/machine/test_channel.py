@@ -10,11 +10,9 @@ from collections.abc import Iterator
 import pytest
 from waiting import LIMIT
 
-from iodelta.errors import LostError, MachineError
+from iodelta.errors import LostError
 from iodelta.machine import channel as channels
-from iodelta.machine import shell
 from iodelta.machine.channel import Channel, Reply
-from iodelta.machine.shell import ShellMachine
 
 
 def test_a_far_end_that_is_killed_before_it_has_read_all_is_lost() -> None:
@@ -58,27 +56,6 @@ def test_a_shell_that_answers_what_nobody_asked_for_is_lost(channel: Channel, wo
 
 def test_an_answer_ends_where_the_command_has_ended(channel: Channel) -> None:
     assert channel.ask("printf 'out'; printf 'err' >&2; iodelta_end 7") == Reply("7", b"out", b"err")
-
-
-def test_a_shell_that_does_not_say_where_it_is_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Line:
-        ahead = patience = 0.0
-
-        def __init__(self, channel: Channel) -> None:
-            self._channel = channel
-
-        def open(self) -> None:
-            pass
-
-        def close(self, *, clean: bool) -> None:
-            assert clean
-
-        def channel(self) -> Channel:
-            return self._channel
-
-    monkeypatch.setattr(shell, "PLACES", "echo Welcome; iodelta_end 0")
-    with begun() as channel, pytest.raises(MachineError, match="there: the shell there answers b'Welcome"):
-        ShellMachine("there", Line(channel)).__enter__()
 
 
 def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

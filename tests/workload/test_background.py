@@ -34,13 +34,6 @@ def watched_until(load: BackgroundLoad, condition: Callable[[Background], object
     return load.account((begin, time.time()))
 
 
-def test_a_load_that_runs_throughout_is_alive_all_the_time(machine: Machine, tmp_path: Path) -> None:
-    with BackgroundLoad(machine, ["sleep", "100"], workdir=str(tmp_path)) as load:
-        account = watched(load, 0.5)
-    assert account == Background(("sleep", "100"), alive=1.0, restarts=0, rate=0.0, exit_codes=())
-    assert background_findings(account) == ()
-
-
 def test_a_load_that_ends_is_started_again_and_its_ends_are_counted(machine: Machine, tmp_path: Path) -> None:
     with BackgroundLoad(machine, ["sleep", "0.4"], workdir=str(tmp_path)) as load:
         account = watched_until(load, lambda account: account.restarts >= 3)
