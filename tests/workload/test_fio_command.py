@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from iodelta.errors import MachineError, MeasureError, RequestError
+from iodelta.errors import MeasureError, RequestError
 from iodelta.machine import Completed, LocalMachine, Machine
 from iodelta.workload.fio import command, fio_version
 from iodelta.workload.model import FioRequest
@@ -159,5 +159,5 @@ def test_a_fio_that_is_too_old_or_none_is_refused(said: str) -> None:
 
 
 def test_a_missing_fio_is_named(machine: Machine, request_for: Callable[..., FioRequest]) -> None:
-    with pytest.raises(MachineError, match="no-such-fio"):
+    with pytest.raises(MeasureError, match="no-such-fio not found"):
         fio_version(machine, "no-such-fio")
