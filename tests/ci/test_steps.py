@@ -208,12 +208,13 @@ def test_a_second_job_on_the_same_runner_waits_and_measures_its_own_builds(
     repository_of: Callable[..., Repository],
 ) -> None:
     repository = repository_of(1, 3, measured=False)
-    for _ in range(2):
-        done, _ = repository.action()
+    for given in ({}, {"metrics": "cpu"}):
+        done, _ = repository.action(**given)
         assert done.returncode == 0, done.stderr
     assert repository.built("base") == repository.commits["main"]
     calls = (repository.record / "calls").read_text()
     assert calls.count("iodelta run bench.toml --folder iodelta-ci-result --wait") == 2
+    assert calls.count("--metrics cpu") == 1
     assert len(list(repository.path.glob("iodelta-ci-result.before.*"))) == 1
 
 

@@ -17,6 +17,7 @@ import pytest
 from fio_files import write
 from msgspec.structs import replace
 
+from iodelta import machine as machines
 from iodelta import plugins
 from iodelta.api import testing
 from iodelta.audit.model import Mark, Rule
@@ -271,9 +272,9 @@ WRONG: dict[str, tuple[Callable[[], None], str]] = {
     "no connection": (lambda: loose.check_machine(lambda place: None, "x"), "AbstractContextManager is expected"),
     "no machine": (lambda: loose.check_machine(lambda place: no_machine(), "x"), "lacks append, directory"),
     "machine exits": (lambda: loose.check_machine(board(run=exits), "x"), "SystemExit"),
-    "verb": (lambda: loose.check_machine(board(run=lambda words: "done"), "x"), "where Completed is expected"),
+    "verb": (lambda: loose.check_machine(board(run=lambda words, **limit: "done"), "x"), "where Completed is expected"),
     "output": (
-        lambda: loose.check_machine(board(run=lambda words: replace(COMMAND, stdout="one two\n")), "x"),
+        lambda: loose.check_machine(board(run=lambda words, **limit: replace(COMMAND, stdout="one two\n")), "x"),
         "Completed.stdout = 'one two",
     ),
     "attribute": (lambda: loose.check_machine(board(directory=b"/"), "x"), "where str is expected"),
@@ -288,13 +289,27 @@ def test_the_contracts_find_each_wrong_answer(name: str) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_a_plugin_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def stubborn(*given: object, **options: object) -> None:
+    while True:
+        with suppress(Exception):
+            time.sleep(60)
+
+
+def run_on_a_machine_that_hangs() -> None:
+    with machines.guarded("it", board(run=stubborn)("x")) as machine:
+        machine.run(["true"], timeout=0.1)
+
+
+@pytest.mark.parametrize(
+    ("check", "seconds"),
+    [
+        (lambda: loose.check_reader(stubborn, b"x"), "0.2"),
+        (lambda: loose.check_machine(board(time=stubborn), "x"), "0.2"),
+        (run_on_a_machine_that_hangs, "0.3"),
+    ],
+    ids=["reader", "question to a machine", "command with a timeout"],
+)
+def test_a_plugin_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch, check: Callable[[], None], seconds: str) -> None:
     monkeypatch.setattr(plugins, "SECONDS", 0.2)
-
-    def stubborn(data: bytes, name: str) -> None:
-        while True:
-            with suppress(Exception):
-                time.sleep(60)
-
-    with pytest.raises(AssertionError, match=r"it took longer than 0\.2 s"):
-        loose.check_reader(stubborn, b"x")
+    with pytest.raises((AssertionError, plugins.PluginError), match=rf"it took longer than {re.escape(seconds)}"):
+        check()

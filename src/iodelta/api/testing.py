@@ -134,11 +134,11 @@ def check_machine(
         assert machine.directory.startswith("/"), "its directory is not absolute"
         assert machine.state.startswith("/"), "its state is not an absolute path"
         assert machine.patience >= 0.0, "its patience is below 0"
-        done = machine.run(["echo", "one two"])
+        done = machine.run(["echo", "one two"], timeout=60.0)
         assert done.stdout == b"one two\n", (
             "run() does not return what a command prints"
         )
-        assert machine.run(["false"]).returncode == 1, (
+        assert machine.run(["false"], timeout=60.0).returncode == 1, (
             "run() does not return the exit code"
         )
         file = f"{machine.directory}/iodelta-contract"
@@ -151,7 +151,7 @@ def check_machine(
         assert machine.glob(f"{file}*") == [file], (
             "glob() does not list a file that is there"
         )
-        machine.run(["rm", "-f", file])
+        machine.run(["rm", "-f", file], timeout=60.0)
         try:
             machine.read(file)
         except PluginError:

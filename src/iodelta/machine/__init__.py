@@ -24,6 +24,9 @@ __all__ = [
 ]
 
 
+TRANSFERS = ("put", "get", "append", "read_bytes")
+"""Verbs of a machine whose time depends on a size."""
+
 CONNECT = 600.0
 """Seconds that a plugin's machine may take to connect, which may be a boot, and to end."""
 
@@ -107,9 +110,14 @@ class _Guarded:
             lambda: getattr(self._machine, name),
             Any if callable(own) else returns,
         )()
-        # Its commands last as long as they do.
-        return (
-            plugins.guarded(self._title, value, returns, None)
-            if callable(own)
-            else value
-        )
+        if not callable(own):
+            return value
+
+        def verb(*args: Any, **options: Any) -> Any:
+            # A command without a timeout lasts as long as it does.
+            wait = options.get("timeout") if name == "run" else options.get("wait", 0.0)
+            spare = CONNECT if name in TRANSFERS else plugins.SECONDS
+            limit = None if wait is None else wait + spare
+            return plugins.guarded(self._title, value, returns, limit)(*args, **options)
+
+        return verb
