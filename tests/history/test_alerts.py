@@ -232,11 +232,6 @@ def test_points_without_error_gaps_and_a_clock_that_ran_backwards() -> None:
     assert number(alert.first_bad) == 20
 
 
-@pytest.mark.parametrize("nights", [0, 1, 2])
-def test_a_history_of_few_nights_has_no_alert(nights: int) -> None:
-    assert alerts([line("one", [0.5] * nights)]) == ()
-
-
 def test_a_log_that_names_nights_which_are_gone_is_read() -> None:
     lines = [line("one", stepping(20))]
     log: list[Entry] = [Added(1.0, "x", "s", "/x"), *night_by_night(lines, 18)]

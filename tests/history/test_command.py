@@ -198,12 +198,6 @@ def test_bytes_that_are_not_text_are_refused_and_leave_no_trace(
     assert not (tmp_path / "iodelta-history" / "decisions.jsonl").exists()
 
 
-def test_help_does_without_a_database() -> None:
-    code = "import sys; from iodelta.cli import history; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", f"import json; {code}"], capture_output=True, text=True, check=True)
-    assert not {"sqlalchemy", "numpy", "scipy"} & set(json.loads(done.stdout))
-
-
 @pytest.mark.fio
 @pytest.mark.beside
 @pytest.mark.xdist_group("command")

@@ -12,6 +12,7 @@ import sqlite3
 import statistics
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -166,18 +167,22 @@ def test_builds_that_something_else_installed_need_put_and_an_inconclusive_night
         assert plan.budget_rounds >= plan.rules.looks[0]
 
 
-def test_a_killed_confirmation_goes_on_where_it_was(place: Path) -> None:
-    name = with_alert(place, "bad")
-    code = "from iodelta.cli.main import main; main()"
-    words = [sys.executable, "-c", code, "history", "confirm", name, "--wait"]
+def kill_when(place: Path, condition: Callable[[], object], *words: str) -> None:
+    """Begin this command of a history, and kill it and all that it started as soon as that holds."""
+    command = [sys.executable, "-c", "from iodelta.cli.main import main; main()", "history", *words, "--wait"]
     with open(place / "said", "wb") as said:
         running = subprocess.Popen(
-            words, cwd=place, env=surroundings(place), stdout=said, stderr=said, start_new_session=True
+            command, cwd=place, env=surroundings(place), stdout=said, stderr=said, start_new_session=True
         )
-    journal = place / "iodelta-history" / "confirmations" / f"{name}-1" / "journal.jsonl"
-    until(lambda: journal.exists() and journal.read_bytes().count(b'"finished"') >= 2)
+    until(condition)
     os.killpg(running.pid, signal.SIGKILL)
     running.wait(LIMIT)
+
+
+def test_a_killed_confirmation_goes_on_where_it_was(place: Path) -> None:
+    name = with_alert(place, "bad")
+    journal = place / "iodelta-history" / "confirmations" / f"{name}-1" / "journal.jsonl"
+    kill_when(place, lambda: journal.exists() and journal.read_bytes().count(b'"finished"') >= 2, "confirm", name)
     assert entries(place, Confirmed) == []
     done = iodelta(place, "history", "confirm", name, "--wait")
     assert done.returncode == 1, done.stderr + done.stdout
@@ -223,17 +228,8 @@ def test_nights_of_two_commits_are_one_series_and_a_killed_one_goes_on(nightly: 
     assert done.stdout.endswith("nothing waits for you\n")
     first = git(nightly / "linux", "rev-parse", "HEAD")
     second = commit(nightly / "linux", "two")
-
-    code = "from iodelta.cli.main import main; main()"
-    words = [sys.executable, "-c", code, "history", "night", "nightly.toml", "--wait"]
-    with open(nightly / "said", "wb") as said:
-        running = subprocess.Popen(
-            words, cwd=nightly, env=surroundings(nightly), stdout=said, stderr=said, start_new_session=True
-        )
     runs = nightly / "iodelta-history" / "runs"
-    until(lambda: len(entries(nightly, NightBegun)) == 2 and _begun(runs) == 2)
-    os.killpg(running.pid, signal.SIGKILL)
-    running.wait(LIMIT)
+    kill_when(nightly, lambda: len(entries(nightly, NightBegun)) == 2 and _begun(runs) == 2, "night", "nightly.toml")
     done = iodelta(nightly, "history", "night", "nightly.toml", "--wait")
     assert done.returncode == 0, done.stderr
     assert "continuing the night" in done.stderr

@@ -20,7 +20,6 @@ from iodelta.history.reading import logged
 from iodelta.history.scan import scan
 from iodelta.history.store import Store
 from iodelta.path.judge import judge
-from iodelta.stats import changepoints
 
 THERE = Given(machine="stor3")
 
@@ -92,12 +91,6 @@ def test_a_step_in_numbers_without_errors_is_found_once(tmp_path: Path, opened: 
     assert step.size == pytest.approx(-math.log(0.9), rel=0.05)
     assert "foreign" in step.first_bad.flags
     assert step.first_bad.t - step.last_good.t == pytest.approx(86400)
-
-
-def test_values_that_never_differ_have_no_step() -> None:
-    """Equal numbers with errors of zero: as counts of instructions are."""
-    assert changepoints.segments([8.0] * 30, [0.0] * 30).steps == ()
-    assert changepoints.online([8.0] * 30, [0.0] * 30) == ()
 
 
 def test_a_file_that_changed_replaces_its_night_and_rebuild_agrees(tmp_path: Path, opened: tuple[Store, Log]) -> None:

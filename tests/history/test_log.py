@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from iodelta.errors import MeasureError
-from iodelta.history.log import Added, Decided, Log, Named
-from iodelta.lab import seal
+from iodelta.history.log import Added, Decided, Log
 
 WRITER = """
 import sys
@@ -83,26 +82,6 @@ def test_writers_wait_for_each_other_and_the_chain_holds(log: Log) -> None:
     assert [other.wait() for other in others] == [0, 0, 0]
     entries, torn = log.entries()
     assert (len(entries), torn, log.broken()) == (90, [], 0)
-
-
-@pytest.mark.parametrize("lines", [40, 80])
-def test_every_line_is_read_a_few_times_however_many_folders_are_added(
-    log: Log, lines: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Otherwise 10,000 folders in one call are 10,000 readings of 10,000 lines."""
-    digests: list[int] = []
-    whole = seal.sha256
-
-    def counted(data: bytes) -> str:
-        digests.append(len(data))
-        return whole(data)
-
-    monkeypatch.setattr(seal, "sha256", counted)
-    for number in range(lines):
-        assert len(log.added()) == len(log.machines()) == number
-        log.append(added(number), Named(1.0, f"{number:08x}", "stor"))
-    assert len(digests) <= 3 * 2 * lines
-    assert (log.entries()[1], log.broken()) == ([], 0)
 
 
 def test_a_log_is_read_again_where_another_one_took_its_place(log: Log) -> None:

@@ -56,13 +56,6 @@ def test_a_note_at_a_commit_that_no_night_measured_is_placed_by_the_line_of_comm
     assert unknown.t is None
 
 
-def test_a_short_commit_is_found_and_a_note_without_nights_is_kept() -> None:
-    points = line("one", stepping(STEP)).points
-    (note,) = placed([Annotated(1.0, "x", commit=points[3].commit[:40])], points, Order())
-    assert note.t == points[3].t
-    assert [one.t for one in placed([FIRMWARE, at_commit(3)], (), Order())] == [FIRMWARE.t, None]
-
-
 def test_a_mail_says_what_was_noted_in_the_range() -> None:
     (alert,) = alerts([line("one", stepping(STEP, 0.05))], [FIRMWARE])
     text = mail(of_alert(alert))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from iodelta.experiment import Experiment, parse
 from iodelta.history.points import Key, facts_of, key_of, mean_and_error, points_of
@@ -99,14 +96,6 @@ def test_what_changes_a_result_is_in_its_key() -> None:
     depth, knob = experiment(8), experiment(more='[condition.c]\n"block.scheduler" = "none"\n')
     others = [of(depth), of(knob), of(experiment(), "old"), of(experiment(), machine="stor4")]
     assert len({first.number, *(other.number for other in others)}) == 5
-
-
-@given(st.lists(st.tuples(st.text(max_size=4), st.text(max_size=4)), max_size=3), st.text(max_size=4))
-def test_a_number_is_63_bits_and_the_same_after_the_database(options: list[tuple[str, str]], machine: str) -> None:
-    key = Key(machine, tuple(options), (), (), "", "read.iops", "block")
-    again = msgspec.json.decode(msgspec.json.encode(key), type=Key)
-    assert 0 <= key.number < 2**63
-    assert again.number == key.number
 
 
 def test_a_new_disk_firmware_or_fio_begins_an_epoch_and_a_new_kernel_does_not() -> None:

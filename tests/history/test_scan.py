@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -11,10 +10,8 @@ from nights import night
 
 from iodelta.history.answers import Candidate
 from iodelta.history.points import Night
-from iodelta.history.scan import STANDS, scan
+from iodelta.history.scan import scan
 from iodelta.history.store import Store
-from iodelta.stats import changepoints
-from iodelta.stats.levels import Floats
 
 
 def scanned(tmp_path: Path, nights: list[Night]) -> list[Candidate]:
@@ -37,13 +34,18 @@ def test_a_slower_build_is_between_the_nights_around_it(tmp_path: Path) -> None:
     assert found.few
 
 
+def having(one: Night, **values: object) -> Night:
+    """The same night with another point."""
+    return msgspec.structs.replace(one, points=(msgspec.structs.replace(one.points[0], **values),))
+
+
+def bare(nights: list[Night]) -> list[Night]:
+    """Without a reference."""
+    return [having(one, r=None, r_se=None) for one in nights]
+
+
 def test_fewer_iops_are_worse_without_a_reference_too(tmp_path: Path) -> None:
-    nights = [night(n, r=0.1 * (n >= 20)) for n in range(40)]
-    bare = [
-        msgspec.structs.replace(one, points=(msgspec.structs.replace(one.points[0], r=None, r_se=None),))
-        for one in nights
-    ]
-    (found,) = scanned(tmp_path, bare)
+    (found,) = scanned(tmp_path, bare([night(n, r=0.1 * (n >= 20)) for n in range(40)]))
     assert found.by == "level"
     assert found.size == pytest.approx(0.1, abs=0.01)
 
@@ -53,45 +55,16 @@ def test_a_change_at_an_epoch_is_no_step(tmp_path: Path) -> None:
     assert scanned(tmp_path, nights) == []
 
 
-@pytest.mark.parametrize("count", [0, 1, 2])
-def test_few_nights_have_no_candidate(tmp_path: Path, count: int) -> None:
-    assert scanned(tmp_path, [night(n) for n in range(count)]) == []
-
-
 def test_quiet_nights_have_no_candidate(tmp_path: Path) -> None:
     assert scanned(tmp_path, [night(n) for n in range(100)]) == []
 
 
-def test_a_scan_goes_night_by_night_through_the_newest_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Through all of them it takes a second for three series of 500 nights, in every command that asks for alerts."""
-    seen: list[int] = []
-    whole = changepoints._newest
-
-    def counted(y: Floats, *rest: Any) -> tuple[float, float]:
-        seen.append(len(y))
-        return whole(y, *rest)
-
-    monkeypatch.setattr(changepoints, "_newest", counted)
-    assert scanned(tmp_path, [night(n) for n in range(60)]) == []
-    assert seen == list(range(60 - STANDS, 61))
-
-
 def test_a_drift_that_the_reference_shares_is_no_candidate(tmp_path: Path) -> None:
     """A machine that gets 10 % slower in 60 nights: the level alone says so, the ratio to the reference does not."""
-    nights = [night(n) for n in range(60)]
-    drifting = [
-        msgspec.structs.replace(
-            one, points=(msgspec.structs.replace(one.points[0], y=one.points[0].y - 0.1 * number / 60),)
-        )
-        for number, one in enumerate(nights)
-    ]
+    drifting = [having(night(n), y=night(n).points[0].y - 0.1 * n / 60) for n in range(60)]
     assert scanned(tmp_path, drifting) == []
     (tmp_path / "bare").mkdir()
-    bare = [
-        msgspec.structs.replace(one, points=(msgspec.structs.replace(one.points[0], r=None, r_se=None),))
-        for one in drifting
-    ]
-    assert scanned(tmp_path / "bare", bare)
+    assert scanned(tmp_path / "bare", bare(drifting))
 
 
 def test_nights_whose_few_blocks_agree_by_luck_are_no_step_among_noisy_ones(tmp_path: Path) -> None:
@@ -101,9 +74,7 @@ def test_nights_whose_few_blocks_agree_by_luck_are_no_step_among_noisy_ones(tmp_
     errors = [0.033958, 0.046048, 0.039194, 0.000914, 0.098375, 1e-6, 0.009143, 0.068798, 0.006688, 0.003031]
     blocks = [4, 3, 4, 4, 4, 3, 4, 2, 4, 4]
     nights = [
-        msgspec.structs.replace(
-            one, points=(msgspec.structs.replace(one.points[0], y=y, se=se, n=n, r=None, r_se=None),)
-        )
+        having(one, y=y, se=se, n=n, r=None, r_se=None)
         for one, y, se, n in zip(map(night, range(10)), values, errors, blocks, strict=True)
     ]
     assert scanned(tmp_path, nights) == []

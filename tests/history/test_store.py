@@ -238,22 +238,6 @@ def test_a_damaged_or_foreign_file_is_named(tmp_path: Path) -> None:
         Store(f"sqlite:///{path}").lines()
 
 
-def test_a_full_disk_leaves_the_history_as_it_was(tmp_path: Path) -> None:
-    """SQLite's own limit of pages says what a full disk says."""
-    store = Store(f"sqlite:///{tmp_path / 'history.db'}")
-    store.prepare()
-    store.add(night(1))
-
-    def small(connection: object, record: object, proxy: object) -> None:
-        connection.execute("PRAGMA max_page_count = 1")  # type: ignore[attr-defined]
-
-    sa.event.listen(store._engine, "checkout", small)
-    many = tuple(msgspec.structs.replace(night(2).points[0], key=key(twin=str(number))) for number in range(400))
-    with pytest.raises(MeasureError, match="free some space"):
-        store.add(msgspec.structs.replace(night(2), points=many))
-    assert [row["id"] for row in store.experiments()] == ["experiment-1"]
-
-
 def test_a_server_that_goes_away_is_said_and_the_command_can_be_repeated(server: str) -> None:
     """Every connection is ended by the server between two commands, as by its restart."""
     engine = sa.create_engine(server, isolation_level="AUTOCOMMIT")

@@ -13,7 +13,7 @@ import pytest
 from processes import descriptors
 from waiting import until
 
-from iodelta.errors import RefusedError, RequestError
+from iodelta.errors import RequestError
 from iodelta.parts.mirrors.calibrate import slice_of
 from iodelta.parts.mirrors.mirror import MirrorRun, Request, run
 from iodelta.parts.mirrors.model import Curve, Empirical, Layout, Member, Run, Traits, Workload, World
@@ -227,13 +227,6 @@ def test_writes_go_to_every_member_and_leave_them_equal(tmp_path: Path) -> None:
     written = {Path(member).read_bytes() for member in members}
     assert len(written) == 1
     assert written != {contents(2)}
-
-
-def test_a_write_needs_leave_for_each_member_and_none_is_touched_without(tmp_path: Path) -> None:
-    members = files(tmp_path, 2, mib=2)
-    with pytest.raises(RefusedError, match="member1"):
-        run(Request(members=members, policy="queue", seconds=0.2, read_percent=0), destroy=members[:1])
-    assert {Path(member).read_bytes() for member in members} == {contents(2)}
 
 
 def test_reads_change_nothing_and_need_no_right_to_write(tmp_path: Path) -> None:

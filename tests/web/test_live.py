@@ -12,7 +12,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import tracemalloc
 from collections.abc import Iterator
 from functools import partial
@@ -32,9 +31,8 @@ from iodelta.lab.judged import judge_folder, load_trials
 from iodelta.lab.session import rules_of
 from iodelta.stats.effect import sign_flips, single_flips
 from iodelta.stats.replay import kept_replays
-from iodelta.web.folders import Folders, Place
-from iodelta.web.live import Following, Live
-from iodelta.web.serving import collect_often
+from iodelta.web.folders import Folders
+from iodelta.web.live import Following
 from iodelta.web.tails import Tail
 
 from .servers import Server, Visit, check_described, check_for_all, followed, serving, violations
@@ -181,19 +179,6 @@ def test_what_is_kept_of_the_trials_gives_the_words_of_all_that_was_measured(tmp
     assert any(math.isfinite(verdict.change.value) for verdict in follower.known.judgement.verdicts if verdict.change)
 
 
-def test_a_round_that_is_not_over_is_not_judged(whole: Folder, tmp_path: Path) -> None:
-    events, lines = whole.events(), (whole.path / "journal.jsonl").read_bytes().splitlines(keepends=True)
-    tail = Tail(whole.path / "journal.jsonl")
-    tail.read()
-    blocks = [{one.block for one in events[a:b] if hasattr(one, "block")} for a, b in itertools.pairwise(tail.ends)]
-    assert [len(block) for block in blocks[:-1]] == [1] * (len(blocks) - 1)
-    begun = tmp_path / "journal.jsonl"
-    begun.write_bytes(b"".join(lines[: tail.ends[3] - 2]))
-    shorter = Tail(begun)
-    shorter.read()
-    assert shorter.ends == tail.ends[:3]
-
-
 def test_following_a_run_keeps_a_few_kib_of_a_trial_and_no_patterns(whole: Folder, tmp_path: Path) -> None:
     import shutil
 
@@ -223,28 +208,6 @@ def test_following_a_run_keeps_a_few_kib_of_a_trial_and_no_patterns(whole: Folde
     assert (ended - begun) / (after - before) < 4096
     caches = (sign_flips, single_flips, kept_replays)
     assert [cached.cache_info().currsize for cached in caches] == [0, 0, 0]
-
-
-def test_a_server_looks_for_cycles_as_often_as_python_does_of_its_own_accord() -> None:
-    before = gc.get_threshold()
-    try:
-        gc.set_threshold(100_000)  # as every command has it
-        collect_often()
-        assert gc.get_threshold() == (700, 10, 10)
-    finally:
-        gc.unfreeze()
-        gc.set_threshold(*before)
-
-
-def test_what_is_known_is_put_into_words_once_for_all_who_look(whole: Folder) -> None:
-    follower = Following(Place("x", "x", str(whole.path), "experiment"))
-    follower.tail.read()
-    follower.judge(whole)
-    one, other = follower.underway(writing=True), follower.underway(writing=False)
-    assert one is not None
-    assert other is not None
-    assert one.comparisons is other.comparisons
-    assert (one.writing, other.writing) == (True, False)
 
 
 def test_a_tail_counts_what_the_account_of_the_journal_counts(whole: Folder) -> None:
@@ -314,21 +277,6 @@ def test_a_page_that_came_before_the_first_judgement_shows_it_though_no_line_is_
         visit.page.wait_for_selector("#known:not([data-pending])", state="attached")
         assert visit.wrong == []
         visit.page.close()
-
-
-def test_a_server_that_ends_orders_no_judgement(whole: Folder) -> None:
-    live, place = Live(), Place("x", "x", str(whole.path), "experiment")
-    begun, hold = threading.Event(), threading.Event()
-    live._judge.submit(begun.set)
-    live._judge.submit(hold.wait)
-    begun.wait()
-    assert live.underway(place, whole) is None  # it waits for its turn
-    live.close()
-    try:
-        assert live.underway(place, whole, wait=LIMIT) is None
-        assert live.underway(Place("y", "y", str(whole.path), "experiment"), whole, wait=LIMIT) is None
-    finally:
-        hold.set()
 
 
 @pytest.mark.night

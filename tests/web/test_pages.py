@@ -9,7 +9,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from browsers import PATIENCE
 from carried import carried
 from playwright.sync_api import Browser
 
@@ -112,17 +111,6 @@ def test_any_two_results_are_compared(visit: Visit, server: Server) -> None:
     assert document["schema"].startswith("iodelta.compare/")
     assert server.ask("/pair?a=x&b=..%2f").status == 404
     assert visit.wrong == []
-
-
-def test_without_javascript_everything_can_be_read(browser: Browser, server: Server) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    context.set_default_timeout(PATIENCE)
-    page = context.new_page()
-    server.json("/")  # else results that were never judged are listed by their names
-    page.goto(server.url)
-    followed(page, page.get_by_role("link", name="Is slow slower?").first)
-    assert "slow is slower than fast" in page.locator("main").inner_text().replace("\u00a0", " ")
-    context.close()
 
 
 @pytest.mark.night

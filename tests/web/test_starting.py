@@ -25,7 +25,6 @@ from iodelta.history.log import Confirmed, Confirming, Log
 from iodelta.history.store import Store, url_of
 from iodelta.web.launching import writer_of
 from iodelta.web.offers import Place
-from iodelta.web.peers import owners_of
 
 from .servers import Answer, Server, Visit, check_described, check_for_all, followed, loaded, serving, violations
 
@@ -279,14 +278,6 @@ def test_another_user_of_this_machine_starts_nothing_without_a_login(server: Ser
     own, _, others = done.stdout.partition("403 ")
     assert own.startswith("422 "), done
     assert "only the user who runs this server" in others
-
-
-def test_the_kernel_says_who_is_at_the_other_end(server: Server) -> None:
-    import socket
-
-    with socket.create_connection((server.host, server.port)) as connection:
-        assert owners_of(connection.getsockname()[1], server.port) == {os.geteuid()}
-    assert owners_of(1, server.port) == set()
 
 
 def filled(page: Page, **fields: str) -> None:
