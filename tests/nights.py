@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
 import numpy as np
 
 from iodelta.experiment import Subject
 from iodelta.history.points import Key, Night, Point
+from iodelta.history.store import Store, url_of
 
 NOBODY = 65534
 """Number of a user who owns nothing."""
@@ -34,3 +39,29 @@ def night(number: int, *, r: float = 0.0, epoch: str = "e", grown: bool = False,
         state="complete",
         points=(both,),
     )
+
+
+def stepping(r: float, *, at: int = 20, count: int = 40) -> list[Night]:
+    """So many nights, of builds that cost ``r`` more from one of them on."""
+    return [night(number, r=r * (number >= at)) for number in range(count)]
+
+
+def in_cell(cell: str, one: Night) -> Night:
+    """The same night of another cell."""
+    points = tuple(msgspec.structs.replace(point, cell=cell) for point in one.points)
+    return msgspec.structs.replace(one, points=points)
+
+
+def opened(place: Path) -> Store:
+    """The history in that directory, which may have to be made."""
+    place.mkdir(exist_ok=True)
+    store = Store(url_of(place / "history.db"))
+    store.prepare()
+    return store
+
+
+def filled(place: Path, nights: Iterable[Night]) -> None:
+    """Put these nights into the history in that directory."""
+    store = opened(place)
+    store.add_all(list(nights))
+    store.close()

@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any
 
 import msgspec
+import nights
 import pytest
 import sqlalchemy as sa
 from nights import key, night
@@ -56,9 +57,8 @@ class Steps:
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[tuple[Store, Log]]:
     """An empty history."""
-    store, log = Store(f"sqlite:///{tmp_path / 'history.db'}"), Log(tmp_path / "decisions.jsonl")
-    store.prepare()
-    yield store, log
+    store = nights.opened(tmp_path)
+    yield store, Log(tmp_path / "decisions.jsonl")
     store.close()
 
 

@@ -11,24 +11,19 @@ from typing import Any
 import msgspec
 import pytest
 from jsonschema import Draft202012Validator
-from nights import night
+from nights import filled, night, opened, stepping
 from test_command import iodelta
 
 from iodelta.cli.history_alerts import recorded
 from iodelta.history.log import Confirmed, Log
-from iodelta.history.store import Store
+from iodelta.history.store import Store, url_of
 from iodelta.report.documents import schema
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """A directory with a history of 40 nights, of which the last 20 are 2 % worse."""
-    store = Store(f"sqlite:///{tmp_path / 'iodelta-history' / 'history.db'}")
-    (tmp_path / "iodelta-history").mkdir()
-    store.prepare()
-    for number in range(40):
-        store.add(night(number, r=0.02 * (number >= 20)))
-    store.close()
+    filled(tmp_path / "iodelta-history", stepping(0.02))
     return tmp_path
 
 
@@ -105,14 +100,10 @@ def test_every_view_calls_a_step_what_its_alert_is(place: Path) -> None:
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_a_history_of_few_nights_is_shown_and_has_no_alert(tmp_path: Path, count: int) -> None:
     """Also where the second night is 2 % worse and no error is known to be above zero."""
-    (tmp_path / "iodelta-history").mkdir()
-    store = Store(f"sqlite:///{tmp_path / 'iodelta-history' / 'history.db'}")
-    store.prepare()
-    for number in range(count):
-        made = night(number, r=0.02 * number)
-        exact = tuple([msgspec.structs.replace(point, se=0.0, r_se=0.0) for point in made.points])
-        store.add(msgspec.structs.replace(made, points=exact))
-    store.close()
+    nights = [night(number, r=0.02 * number) for number in range(count)]
+    exact = [(msgspec.structs.replace(one.points[0], se=0.0, r_se=0.0),) for one in nights]
+    pairs = zip(nights, exact, strict=True)
+    filled(tmp_path / "iodelta-history", [msgspec.structs.replace(one, points=points) for one, points in pairs])
     done = iodelta(tmp_path, "history", "scan")
     assert (done.returncode, done.stdout) == (0, "no candidate\n")
     assert iodelta(tmp_path, "history", "show").stdout.startswith(f"{count and 1} series, {count} night")
@@ -146,14 +137,10 @@ def test_a_note_is_kept_at_its_time_or_commit(place: Path) -> None:
 def test_alerts_of_a_history_that_cannot_be_written_are_shown(
     unprivileged: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store = Store(f"sqlite:///{unprivileged / 'history.db'}")
-    store.prepare()
-    for number in range(40):
-        store.add(night(number, r=0.02 * (number >= 20)))
-    store.close()
+    filled(unprivileged, stepping(0.02))
     (unprivileged / "history.db").chmod(0o444)
     unprivileged.chmod(0o555)
-    (alert,) = recorded(Store(store.url.render_as_string()), Log(unprivileged / "decisions.jsonl")).alerts
+    (alert,) = recorded(Store(url_of(unprivileged / "history.db")), Log(unprivileged / "decisions.jsonl")).alerts
     unprivileged.chmod(0o755)
     assert alert.state == "candidate"
     assert "alerts were not recorded" in capsys.readouterr().err
@@ -163,7 +150,7 @@ def test_a_full_disk_loses_no_alert(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The log cannot grow: the alert is shown, and recorded when there is room."""
-    store, log = Store(f"sqlite:///{place / 'iodelta-history' / 'history.db'}"), Log(place / "full")
+    store, log = opened(place / "iodelta-history"), Log(place / "full")
 
     def full(handle: int, data: bytes) -> int:
         raise OSError(28, "No space left on device")

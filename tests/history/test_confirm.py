@@ -18,7 +18,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from nights import night
+from nights import filled, in_cell
+from nights import stepping as nights_of_a_step
 from test_alerts import alerts, line, stepping
 from test_command import iodelta, surroundings
 from test_commits import commit, git
@@ -27,7 +28,6 @@ from waiting import LIMIT, journals, until
 from iodelta.experiment import parse
 from iodelta.history.confirm import bisect_line, measured_in
 from iodelta.history.log import Added, Confirmed, Confirming, Log, NightBegun, NightEnded
-from iodelta.history.store import Store
 from iodelta.lab.plan import make_plan
 from iodelta.lab.seal import sha256
 
@@ -79,16 +79,10 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def with_alert(place: Path, bad: str) -> str:
     """A history of 40 nights whose 20th and 21st are those folders; the name of its alert."""
-    own = place / "iodelta-history"
-    own.mkdir()
-    store = Store(f"sqlite:///{own / 'history.db'}")
-    store.prepare()
-    for number in range(40):
-        one = night(number, r=0.2 * (number >= 20))
-        folder = {19: str(place / "good"), 20: str(place / bad)}.get(number, one.folder)
-        points = tuple(msgspec.structs.replace(point, cell="bs=4k") for point in one.points)
-        store.add(msgspec.structs.replace(one, folder=folder, points=points))
-    store.close()
+    nights = [in_cell("bs=4k", one) for one in nights_of_a_step(0.2)]
+    for number, name in ((19, "good"), (20, bad)):
+        nights[number] = msgspec.structs.replace(nights[number], folder=str(place / name))
+    filled(place / "iodelta-history", nights)
     (alert,) = json.loads(iodelta(place, "history", "scan", "--format", "json").stdout)["alerts"]
     return str(alert["id"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -13,14 +14,14 @@ import pytest
 from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 from msgspec.structs import replace
-from nights import key, night
+from nights import filled, key, night, opened
 
 from iodelta.cli.main import cli
 from iodelta.errors import RequestError
 from iodelta.experiment import Subject
 from iodelta.history.importing import nights_of
 from iodelta.history.log import Given, Log
-from iodelta.history.store import Store
+from iodelta.history.store import Line
 from iodelta.report.documents import schema
 
 THERE = Given("stor3", 1.7e9)
@@ -47,13 +48,14 @@ def write(path: Path, content: object) -> Path:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory with a history of ten nights, five years and a year old."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "iodelta-history").mkdir()
-    store = Store(f"sqlite:///{tmp_path / 'iodelta-history' / 'history.db'}")
-    store.prepare()
-    for number in range(10):
-        store.add(night(number))
-    store.close()
+    filled(tmp_path / "iodelta-history", map(night, range(10)))
     return tmp_path
+
+
+def lines(place: Path) -> list[Line]:
+    """All series of the history in that directory."""
+    with contextlib.closing(opened(place)) as store:
+        return store.lines()
 
 
 def iodelta(*words: str) -> Result:
@@ -131,15 +133,12 @@ def test_what_was_exported_is_imported_with_the_same_numbers(place: Path, kind: 
     assert iodelta("export", f"out.{kind}", "--to", kind, "--force").exit_code == 0
     done = iodelta("import", f"out.{kind}", "--from", kind, "--history", "other")
     assert done.output == f"added: out.{kind}, 10 points\n"
-    own, other = (Store(f"sqlite:///{place / name / 'history.db'}") for name in ("iodelta-history", "other"))
-    ((before,), (after,)) = own.lines(), other.lines()
+    (before,), (after,) = (lines(place / name) for name in ("iodelta-history", "other"))
     for one, again in zip(before.points, after.points, strict=True):
         assert (again.t, again.describe, again.commit) == (round(one.t), one.describe, one.commit)
         assert again.y == pytest.approx(one.y)
         assert again.se == pytest.approx(one.se)
         assert "foreign" in again.flags
-    own.close()
-    other.close()
     assert iodelta("check", "--history", "other").exit_code == 0
     assert iodelta("import", f"out.{kind}", "--from", kind, "--history", "other").output.startswith("known: ")
 
@@ -169,12 +168,10 @@ HOSTILE = 'say "4k"\\\nnext'
 
 
 def test_kernelci_gets_a_test_of_a_build_of_the_commit_for_each_series(place: Path) -> None:
-    store = Store(f"sqlite:///{place / 'iodelta-history' / 'history.db'}")
     (point,) = night(10).points
     odd = replace(point, key=key("read.lat"), cell=HOSTILE, variant="../ é", unit="", better="lower", r=None, r_se=None)
     no_commit = Subject("https://example.org/linux.git", "", "v6\0.10")
-    store.add(replace(night(10), subject=no_commit, points=(odd,)))
-    store.close()
+    filled(place / "iodelta-history", [replace(night(10), subject=no_commit, points=(odd,))])
     report = json.loads(iodelta("export", "--to", "kcidb", "--origin", "my_lab").output)
     assert report["version"] == {"major": 5, "minor": 3}
     by_path = {test["path"]: test for test in report["tests"]}
@@ -196,10 +193,9 @@ def test_kernelci_gets_a_test_of_a_build_of_the_commit_for_each_series(place: Pa
 
 
 def test_prometheus_gets_gauges_of_the_newest_night_alone(place: Path) -> None:
-    store = Store(f"sqlite:///{place / 'iodelta-history' / 'history.db'}")
     (point,) = night(10).points
-    store.add(replace(night(10), points=(replace(point, key=key("read.lat"), cell=HOSTILE, r=None, r_se=None),)))
-    store.close()
+    odd = replace(point, key=key("read.lat"), cell=HOSTILE, r=None, r_se=None)
+    filled(place / "iodelta-history", [replace(night(10), points=(odd,))])
     text = iodelta("export", "--to", "openmetrics").output
     assert text.endswith("# EOF\n")
     samples = {}
@@ -228,16 +224,11 @@ def test_pruning_names_what_goes_keeps_folders_and_rebuild_agrees(place: Path) -
     Draft202012Validator(schema("iodelta.history-prune/1")).validate(done)
     assert [one["folder"] for one in done["pruned"]] == [str(place / "t.csv")] * 6
     assert (place / "t.csv").read_text() == table
-    store = Store(f"sqlite:///{place / 'h' / 'history.db'}")
-    kept = [math.exp(point.y) for point in store.lines()[0].points]
-    assert kept == pytest.approx([107, 108, 109, 110])
-    before = store.lines()
-    store.close()
+    before = lines(place / "h")
+    assert [math.exp(point.y) for point in before[0].points] == pytest.approx([107, 108, 109, 110])
     assert iodelta("check", "--history", "h").exit_code == 0
     assert iodelta("rebuild", "--history", "h").exit_code == 0
-    store = Store(f"sqlite:///{place / 'h' / 'history.db'}")
-    assert store.lines() == before
-    store.close()
+    assert lines(place / "h") == before
     assert len(Log(place / "h" / "decisions.jsonl").added()) == 4
     assert iodelta("import", "t.csv", "--from", "csv", "--history", "h").output == "added: t.csv, 10 points\n"
 
@@ -247,6 +238,4 @@ def test_nights_whose_folder_is_gone_and_old_ones_can_go_and_nothing_goes_unaske
     assert "not an age" in str(iodelta("prune", "--older-than", "soon").exception)
     assert iodelta("prune", "--older-than", "100y").output == "0 nights removed; their folders are unchanged\n"
     assert iodelta("prune", "--gone").output.count("its folder is gone") == 10
-    store = Store(f"sqlite:///{place / 'iodelta-history' / 'history.db'}")
-    assert (store.experiments(), store.lines()) == ([], [])
-    store.close()
+    assert lines(place / "iodelta-history") == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import nights
 import pytest
 
 from benchmarks.history.scale import killed
@@ -24,8 +25,7 @@ HERE = Given(format="csv")
 def opened(tmp_path: Path) -> tuple[Store, Log]:
     """A history of five nights from one file."""
     (tmp_path / "t.csv").write_text(TABLE)
-    store, log = Store(f"sqlite:///{tmp_path / 'history.db'}"), Log(tmp_path / "decisions.jsonl")
-    store.prepare()
+    store, log = nights.opened(tmp_path), Log(tmp_path / "decisions.jsonl")
     add(tmp_path / "t.csv", HERE, store, log)
     return store, log
 

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 import counted_boots as boots
+import nights
 import pytest
 from fio_files import document
 from nights import night
@@ -34,9 +35,7 @@ def result(place: Path, **of: object) -> Path:
 @pytest.fixture
 def opened(tmp_path: Path) -> tuple[Store, Log]:
     """An empty history."""
-    store = Store(f"sqlite:///{tmp_path / 'history.db'}")
-    store.prepare()
-    return store, Log(tmp_path / "decisions.jsonl")
+    return nights.opened(tmp_path), Log(tmp_path / "decisions.jsonl")
 
 
 def test_one_run_has_no_error_and_says_so(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from nights import key, night
+from nights import key, night, opened
 from test_alerts import line
 
 from iodelta.cli.main import cli
@@ -38,8 +38,7 @@ def of(machine: str, number: int, **other: object) -> Night:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     """Two machines, both slower from ``STEP`` on."""
-    made = Store(f"sqlite:///{tmp_path / 'history.db'}")
-    made.prepare()
+    made = opened(tmp_path)
     made.add_all([of(machine, number) for number in range(NIGHTS) for machine in ("stor1", "stor2")])
     yield made
     made.close()

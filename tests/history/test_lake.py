@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 from daskers import dask_cluster
-from nights import key, night
+from nights import key, night, opened
 from waiting import LIMIT, until
 
 from iodelta.cli.main import cli
@@ -44,8 +44,7 @@ def fill(store: Store, nights: int = NIGHTS) -> None:
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     """A history of some machines."""
-    made = Store(f"sqlite:///{tmp_path / 'history.db'}")
-    made.prepare()
+    made = opened(tmp_path)
     fill(made)
     yield made
     made.close()

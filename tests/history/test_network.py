@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from nights import night
+from nights import filled, night
 from waiting import until
 from workshop import unmount
 
 from iodelta.cli.history import command
-from iodelta.history.store import Store
 
 SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/usr/lib/ssh/sftp-server")
 
@@ -53,10 +52,7 @@ def test_a_history_on_a_network_mount_is_refused_and_leaves_nothing_there(far: P
     assert "fuse.sshfs is a network file system" in str(done.exception)
     assert not place.exists()
 
-    local = Store(f"sqlite:///{tmp_path / 'history.db'}")
-    local.prepare()
-    local.add(night(1))
-    local.close()
+    filled(tmp_path, [night(1)])
     place.mkdir()
     shutil.copy(tmp_path / "history.db", place)
     done = CliRunner().invoke(command, ["show", "--history", str(place)], catch_exceptions=True)

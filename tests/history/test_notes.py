@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-from nights import night
+import nights
 from terminals import on_terminal
 from test_alerts import DAY, alerts, line, stepping
 from test_command import iodelta, surroundings
@@ -13,7 +13,6 @@ from test_command import iodelta, surroundings
 from iodelta.history.commits import Order
 from iodelta.history.log import Annotated, Entry, LoggedCommit, Ordered
 from iodelta.history.notes import placed
-from iodelta.history.store import Store
 from iodelta.report.formats.mail import mail
 from iodelta.report.formats.pictures import BARS
 from iodelta.report.stories.alert import of_alert
@@ -64,13 +63,7 @@ def test_a_mail_says_what_was_noted_in_the_range() -> None:
 
 
 def test_the_terminal_and_the_page_show_notes_with_the_steps_that_they_may_explain(tmp_path: Path) -> None:
-    place = tmp_path / "iodelta-history"
-    place.mkdir()
-    store = Store(f"sqlite:///{place / 'history.db'}")
-    store.prepare()
-    for number in range(40):
-        store.add(night(number, r=0.2 * (number >= STEP)))
-    store.close()
+    nights.filled(tmp_path / "iodelta-history", nights.stepping(0.2))
     for words in (
         ("new \x1b[31mfirmware</script>", "--at", "2023-12-04T10:00Z"),
         ("another disk", "--at", "2023-11-20T10:00Z"),

@@ -6,13 +6,13 @@ import time
 from pathlib import Path
 
 import pytest
+from nights import opened
 from test_foreign import THERE, result
 
 from iodelta.errors import RequestError
 from iodelta.history.checking import problems
 from iodelta.history.log import Added, Log
 from iodelta.history.reading import logged, nights_of
-from iodelta.history.store import Store
 
 FILES = 9
 
@@ -43,8 +43,7 @@ def test_a_folder_that_is_gone_is_named_whoever_reads_it(log: Log, tmp_path: Pat
 
 
 def test_a_rebuild_that_is_refused_leaves_the_history_as_it_was(log: Log, tmp_path: Path) -> None:
-    store = Store(f"sqlite:///{tmp_path / 'history.db'}")
-    store.prepare()
+    store = opened(tmp_path)
     store.replace_all(logged(log))
     before = store.lines()
     (tmp_path / "7.json").unlink()

@@ -6,27 +6,24 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from nights import night
+from nights import night, opened, stepping
 
 from iodelta.history.answers import Candidate
 from iodelta.history.points import Night
 from iodelta.history.scan import scan
-from iodelta.history.store import Store
 
 
 def scanned(tmp_path: Path, nights: list[Night]) -> list[Candidate]:
     """Candidates of a history of these nights."""
-    store = Store(f"sqlite:///{tmp_path / 'history.db'}")
-    store.prepare()
-    for one in nights:
-        store.add(one)
+    store = opened(tmp_path)
+    store.add_all(nights)
     found = scan(store.lines())
     store.close()
     return found
 
 
 def test_a_slower_build_is_between_the_nights_around_it(tmp_path: Path) -> None:
-    (found,) = scanned(tmp_path, [night(n, r=0.02 * (n >= 20)) for n in range(40)])
+    (found,) = scanned(tmp_path, stepping(0.02))
     assert found.by == "ratio"
     assert found.size == pytest.approx(0.02, abs=0.004)
     assert int(found.last_good.describe[3:]) < 20 <= int(found.first_bad.describe[3:])
@@ -45,7 +42,7 @@ def bare(nights: list[Night]) -> list[Night]:
 
 
 def test_fewer_iops_are_worse_without_a_reference_too(tmp_path: Path) -> None:
-    (found,) = scanned(tmp_path, bare([night(n, r=0.1 * (n >= 20)) for n in range(40)]))
+    (found,) = scanned(tmp_path, bare(stepping(0.1)))
     assert found.by == "level"
     assert found.size == pytest.approx(0.1, abs=0.01)
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 from msgspec.structs import replace
-from nights import night
+from nights import filled, night, opened
 
 from iodelta.cli.main import cli
 from iodelta.errors import RequestError
@@ -23,7 +23,7 @@ from iodelta.history.log import Given
 from iodelta.history.newest import bmf
 from iodelta.history.points import Point
 from iodelta.history.services import lnt, perfherder
-from iodelta.history.store import Line, Store
+from iodelta.history.store import Line
 
 LONG = "x" * 300
 HOSTILE = 'say "4k"\n\0<b>\x1b[31m é 中'
@@ -197,8 +197,7 @@ def test_two_series_of_one_name_stay_two_and_the_older_keeps_it(tmp_path: Path, 
         return sorted(set(re.findall(r'"((?:stor3 )?randread[^"]*)"', json.dumps(document))))
 
     made: dict[str, Callable[[list[Line]], object]] = {"perfherder": perfherder, "lnt": lnt, "bmf": bmf}
-    store = Store(f"sqlite:///{tmp_path / 'h.db'}")
-    store.prepare()
+    store = opened(tmp_path)
     store.add(night(1))
     (before,) = names()
     (point,) = night(1).points
@@ -222,8 +221,7 @@ def test_an_error_that_is_no_share_is_left_out_with_a_reason(place: Path, error:
 
 
 def test_a_bound_that_is_no_number_is_left_out_of_bencher(tmp_path: Path) -> None:
-    store = Store(f"sqlite:///{tmp_path / 'h.db'}")
-    store.prepare()
+    store = opened(tmp_path)
     (point,) = night(1).points
     store.add(replace(night(1), points=(replace(point, se=1e6),)))
     (measures,) = bmf(store.lines()).values()
@@ -232,9 +230,7 @@ def test_a_bound_that_is_no_number_is_left_out_of_bencher(tmp_path: Path) -> Non
 
 
 def test_a_placebo_is_compared_with_its_own_build_and_says_so(place: Path) -> None:
-    store = Store(f"sqlite:///{place / 'iodelta-history' / 'history.db'}")
     (point,) = night(1).points
-    store.add(replace(night(1), points=(replace(point, variant="placebo"),)))
-    store.close()
+    filled(place / "iodelta-history", [replace(night(1), points=(replace(point, variant="placebo"),))])
     lines = iodelta("show").output.splitlines()
     assert [line.rpartition(" against the ")[2] for line in lines if "placebo" in line] == ["baseline"]

@@ -277,9 +277,7 @@ def test_nothing_is_made_by_asking(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_said(unprivileged: Path) -> None:
-    store = Store(f"sqlite:///{unprivileged / 'history.db'}")
-    store.prepare()
-    store.close()
+    nights.opened(unprivileged).close()
     (unprivileged / "history.db").chmod(0o444)
     with pytest.raises(MeasureError, match="readonly"):
         Store(f"sqlite:///{unprivileged / 'history.db'}").add(night(1))
@@ -295,9 +293,7 @@ def test_a_file_that_cannot_be_made_is_said(unprivileged: Path) -> None:
 
 def test_a_replaced_night_leaves_no_series_without_a_point(tmp_path: Path) -> None:
     """As where the machine of a bundle was named later: a rebuild would not have that series."""
-    store = Store(f"sqlite:///{tmp_path / 'history.db'}")
-    store.prepare()
-    first = night(1)
+    store, first = nights.opened(tmp_path), night(1)
     other = tuple(msgspec.structs.replace(point, key=key(twin="other")) for point in first.points)
     store.add(first)
     store.add(night(2))

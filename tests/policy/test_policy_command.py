@@ -33,6 +33,9 @@ def memory() -> Iterator[Path]:
         yield Path(made)
 
 
+PAIR = "simulate --member ssd --member ssd"
+
+
 def said(*words: str) -> str:
     done: Result = CliRunner().invoke(command, list(words), catch_exceptions=False)
     assert done.exit_code == 0, done.output
@@ -212,34 +215,25 @@ def test_a_member_that_only_seems_to_be_empty_is_not_written_to_unless_it_is_nam
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("explain", "fastest"), "nothing to explain"),
-        (("explain", "queue", "--rate", "-1"), "above 0"),
-        (("explain", "queue", "--rate", "1", "--calibration", "/nowhere"), "either given or calibrated"),
-        (("explain", "queue", "--bs", "large"), "not a valid size"),
-        (("simulate", "--policy", "queue"), "either modelled or calibrated"),
-        (("simulate", "--member", "tape", "--policy", "queue"), "not a member"),
-        (("simulate", "--member", "hdd:7200:170:many"), "not a valid size"),
-        (
-            ("simulate", "--member", "ssd", "--member", "ssd", "--layout", "mirror", "--size", "9t"),
-            "more than the smallest",
-        ),
-        (("simulate", "--member", "hdd:7200:170:1g", "--member", "ssd", "--size", "2g"), "too small"),
-        (("simulate", "--member", "ssd", "--member", "ssd", "--rate", "fast"), "not a list of rates"),
-        (("simulate", "--member", "ssd", "--member", "ssd", "--rate", "0"), "above 0"),
-        (("simulate", "--member", "ssd", "--member", "ssd", "--size", "0"), "a size is above 0"),
-        (("simulate", "--member", "ssd", "--member", "ssd", "--bs", "0"), "a size is above 0"),
-        (("simulate", "--member", "ssd", "--member", "ssd", "--rate", "9", "--iodepth", "4"), "has no depth"),
-        (("simulate", "--member", "hdd:10000"), "no model of 10000 rpm"),
-        (("simulate", "--member", "ssd", "--layout", "raid1"), "2 members are needed"),
-        (("simulate", "--member", "ssd", "--member", "ssd", "--iodepth", "0"), "not a list of depths"),
-        (("simulate", "--calibration", "/nowhere"), "not a calibration"),
-        (("mirror", "/nowhere"), "nothing at this path"),
-        (("mirror", "/", "--policy", "queue"), "directory"),
-        (("mirror", "/nowhere", "--policy", "quene"), "no read policy"),
+        ("explain queue --rate -1", "above 0"),
+        ("explain queue --rate 1 --calibration /nowhere", "either given or calibrated"),
+        ("simulate --policy queue", "either modelled or calibrated"),
+        ("simulate --member tape --policy queue", "not a member"),
+        ("simulate --member hdd:7200:170:many", "not a valid size"),
+        ("simulate --member hdd:10000", "no model of 10000 rpm"),
+        (f"{PAIR} --layout mirror --size 9t", "more than the smallest"),
+        (f"{PAIR} --rate fast", "not a list of rates"),
+        (f"{PAIR} --rate 0", "above 0"),
+        (f"{PAIR} --size 0", "a size is above 0"),
+        (f"{PAIR} --rate 9 --iodepth 4", "has no depth"),
+        (f"{PAIR} --iodepth 0", "not a list of depths"),
+        ("simulate --calibration /nowhere", "not a calibration"),
+        ("mirror /nowhere", "nothing at this path"),
+        ("mirror /nowhere --policy quene", "no read policy"),
     ],
 )
-def test_a_wrong_request_is_refused_with_what_is_wrong(words: tuple[str, ...], told: str) -> None:
-    assert told in refusal(*words)
+def test_a_wrong_request_is_refused_with_what_is_wrong(words: str, told: str) -> None:
+    assert told in refusal(*words.split())
 
 
 def test_a_calibration_of_something_else_is_refused(tmp_path: Path) -> None:

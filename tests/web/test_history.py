@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 from browsers import PATIENCE
-from nights import night
+from nights import filled, stepping
 from playwright.sync_api import Browser
 
 from iodelta.history.log import Log
-from iodelta.history.store import Store, url_of
 
 from .servers import Server, Visit, check_for_all, followed, loaded, serving
 
@@ -27,11 +26,7 @@ STEP = 40
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Sixty nights with a step of 3 %."""
     place = tmp_path_factory.mktemp("nights")
-    store = Store(url_of(place / "history" / "history.db"))
-    (place / "history").mkdir()
-    store.prepare()
-    store.add_all([night(number, r=0.03 if number >= STEP else 0.0) for number in range(60)])
-    store.close()
+    filled(place / "history", stepping(0.03, at=STEP, count=60))
     Log(place / "history" / "decisions.jsonl")
     return place
 

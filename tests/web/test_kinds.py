@@ -13,7 +13,7 @@ import pytest
 from bisection.toy import READ, Toy, bisect
 from carried import BY_ID, ENVIRONMENT, QUESTION, carried
 from jsonschema import Draft202012Validator
-from nights import night
+from nights import filled, night, opened, stepping
 from playwright.sync_api import Browser
 from starlette.applications import Starlette
 from starlette.routing import Route
@@ -90,14 +90,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "runs" / "torn" / "experiment.toml").write_text("not toml [")
     (place / "runs" / "torn" / "journal.jsonl").write_bytes(b"\xff\x00{")
     (place / "runs" / "bad.iodelta.tar.zst").write_bytes(b"(\xb5/\xfd" + b"\x00" * 100)
-    (place / "history").mkdir()
-    store = Store(url_of(place / "history" / "history.db"))
-    store.prepare()
-    named = night(0)
+    named, *steps = stepping(0.03)
     point = msgspec.structs.replace(named.points[0], cell=ATTACK, variant=ATTACK)
-    steps = [night(number, r=0.03 if number >= 20 else 0.0) for number in range(1, 40)]
-    store.add_all([msgspec.structs.replace(named, points=(point,)), *steps])
-    store.close()
+    filled(place / "history", [msgspec.structs.replace(named, points=(point,)), *steps])
     return place
 
 
@@ -290,10 +285,7 @@ def test_what_cannot_be_read_is_said_and_shows_nothing_of_other_files(server: Se
 
 @pytest.mark.night
 def test_ten_thousand_points_are_drawn(browser: Browser, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (place / "many").mkdir()
-    store = Store(url_of(place / "many" / "history.db"))
-    store.prepare()
-    first = night(0)
+    store, first = opened(place / "many"), night(0)
     store.add(first)
     nights = [night(number, epoch=f"e{number // 500}") for number in range(1, 10_000)]
     with store.writing() as connection:  # at once: it is the page that is to be seen

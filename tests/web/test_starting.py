@@ -16,13 +16,12 @@ import msgspec
 import pytest
 from browsers import PATIENCE
 from carried import carried
-from nights import night
+from nights import filled, stepping
 from playwright.sync_api import Browser, Page, Route
 from processes import paused
 from waiting import journals, until
 
 from iodelta.history.log import Confirmed, Confirming, Log
-from iodelta.history.store import Store, url_of
 from iodelta.web.launching import writer_of
 from iodelta.web.offers import Place
 
@@ -48,56 +47,65 @@ SOUND = {
 }
 """A form that can be planned, but for its place."""
 
+REFUSED = {
+    "options": [
+        "exec_prerun=touch /tmp/x",
+        "mem=mmap:/etc/passwd",
+        "filesize=900g",
+        "include=/etc/shadow",
+        "include /etc/shadow",
+        "rw=randwrite",
+        "readwrite=randwrite",
+        "exec_prer=touch /tmp/x",
+        "read_iolog=/tmp/x",
+        "write_bw_log=/etc/x",
+        "job_file=/etc/shadow",
+        "command=rm -rf /",
+        "opendir=/etc",
+        "allow_mounted_write=1",
+        "unlink=1",
+        "filename=/dev/vda",
+    ],
+    "ioengine": ["external:/tmp/x.so"],
+    "target": ["/etc/shadow", "/etc", "", "class:nvme"],
+    "rw": ["trim"],
+    "budget": ["40d"],
+    "name-1": ["../../x"],
+    "question": ['x"\n[prepare]\nfill = 1'],
+    "load-1": [
+        "dd if=/dev/zero of=/dev/vda",
+        "rw=read exec_prerun=/tmp/x",
+        "rw=read filename=/dev/vda",
+        "rw=read ioengine=external:/tmp/x.so",
+        "rw=trim",
+        "rw=write size=900g",
+        "rw=read write_bw_log=/etc/x",
+    ],
+    "load-2": ["rw=read readwrite=write"],
+    "load-3": ["bs=4k"],
+    "held-1": [
+        "kernel=6.1",
+        "sysctl.kernel.core_pattern=|/tmp/x",
+        "command={apply=[],restore=[]}",
+        "fio.filename=/dev/vda",
+    ],
+    "condition-1": ["../../x"],
+}
+KNOBS = {
+    "command": '{apply=["touch", "/tmp/x"], restore=[]}',
+    "sysctl.kernel.core_pattern": "|/tmp/x",
+    "sysfs:/sys/power/state": "mem",
+    "kernel": "6.1",
+    "mirror.read_policy": "queue /dev/sda /dev/sdb",
+    "fio.exec_prerun": "touch /tmp/x",
+    "fio.ioengine": "external:/tmp/x.so",
+    "fio.filename": "/dev/vda",
+    "fio.filesize": "900g",
+}
 DANGEROUS = [
-    ({"setting-1": "command", "value-1-1": '{apply=["touch", "/tmp/x"], restore=[]}'}, "setting-1"),
-    ({"setting-1": "sysctl.kernel.core_pattern", "value-1-1": "|/tmp/x"}, "setting-1"),
-    ({"setting-1": "sysfs:/sys/power/state", "value-1-1": "mem"}, "setting-1"),
-    ({"setting-1": "kernel", "value-1-1": "6.1"}, "setting-1"),
-    ({"setting-1": "mirror.read_policy", "value-1-1": "queue /dev/sda /dev/sdb"}, "setting-1"),
-    ({"setting-1": "fio.exec_prerun", "value-1-1": "touch /tmp/x"}, "setting-1"),
-    ({"setting-1": "fio.ioengine", "value-1-1": "external:/tmp/x.so"}, "setting-1"),
-    ({"setting-1": "fio.filename", "value-1-1": "/dev/vda"}, "setting-1"),
-    ({"options": "exec_prerun=touch /tmp/x"}, "options"),
-    ({"options": "job_file=/etc/shadow"}, "options"),
-    ({"options": "command=rm -rf /"}, "options"),
-    ({"options": "mem=mmap:/etc/passwd"}, "options"),
-    ({"options": "filename=/dev/vda"}, "options"),
-    ({"options": "filesize=900g"}, "options"),
-    ({"options": "include=/etc/shadow"}, "options"),
-    ({"options": "include /etc/shadow"}, "options"),
-    ({"options": "rw=randwrite"}, "options"),
-    ({"options": "readwrite=randwrite"}, "options"),
-    ({"options": "exec_prer=touch /tmp/x"}, "options"),
-    ({"options": "opendir=/etc"}, "options"),
-    ({"options": "read_iolog=/tmp/x"}, "options"),
-    ({"options": "allow_mounted_write=1"}, "options"),
-    ({"options": "unlink=1"}, "options"),
-    ({"setting-1": "fio.filesize", "value-1-1": "900g"}, "setting-1"),
+    *(({field: value}, field) for field, values in REFUSED.items() for value in values),
+    *(({"setting-1": name, "value-1-1": value}, "setting-1") for name, value in KNOBS.items()),
     ({"setting-1": "fio.rate_iops", "value-1-1": "500\n[x]\nfilename=/etc/x\nrw=write"}, "form"),
-    ({"options": "write_bw_log=/etc/x"}, "options"),
-    ({"ioengine": "external:/tmp/x.so"}, "ioengine"),
-    ({"target": "/etc/shadow"}, "target"),
-    ({"target": "/etc"}, "target"),
-    ({"target": ""}, "target"),
-    ({"target": "class:nvme"}, "target"),
-    ({"rw": "trim"}, "rw"),
-    ({"budget": "40d"}, "budget"),
-    ({"name-1": "../../x"}, "name-1"),
-    ({"question": 'x"\n[prepare]\nfill = 1'}, "question"),
-    ({"load-1": "dd if=/dev/zero of=/dev/vda"}, "load-1"),
-    ({"load-1": "rw=read exec_prerun=/tmp/x"}, "load-1"),
-    ({"load-1": "rw=read filename=/dev/vda"}, "load-1"),
-    ({"load-1": "rw=read ioengine=external:/tmp/x.so"}, "load-1"),
-    ({"load-1": "rw=read write_bw_log=/etc/x"}, "load-1"),
-    ({"load-1": "rw=trim"}, "load-1"),
-    ({"load-1": "rw=write size=900g"}, "load-1"),
-    ({"load-2": "rw=read readwrite=write"}, "load-2"),
-    ({"load-3": "bs=4k"}, "load-3"),
-    ({"held-1": "sysctl.kernel.core_pattern=|/tmp/x"}, "held-1"),
-    ({"held-1": "command={apply=[],restore=[]}"}, "held-1"),
-    ({"held-1": "kernel=6.1"}, "held-1"),
-    ({"held-1": "fio.filename=/dev/vda"}, "held-1"),
-    ({"condition-1": "../../x"}, "condition-1"),
     ({"condition-1": "x", "condition-2": "x"}, "condition-2"),
 ]
 """Fields that a page refuses, and the field that says so."""
@@ -225,9 +233,7 @@ def test_only_who_may_run_starts_anything(tmp_path: Path) -> None:
         run = {"Authorization": f"Bearer {TOKENS['run']}"}
         assert reading.ask("/measure", "GET", None, **run).status == 403
         assert post(reading, "/measure", fields, **run).status == 403
-    history = tmp_path / "history"
-    history.mkdir()
-    Store(url_of(history / "history.db")).prepare()
+    filled(tmp_path / "history", [])
     with serving(*words, "--history", "history", "--write", cwd=tmp_path) as server:
         for role in ("read", "triage"):
             user = {"Authorization": f"Bearer {TOKENS[role]}"}
@@ -280,7 +286,7 @@ def test_another_user_of_this_machine_starts_nothing_without_a_login(server: Ser
     assert "only the user who runs this server" in others
 
 
-def filled(page: Page, **fields: str) -> None:
+def fill(page: Page, **fields: str) -> None:
     labels = {
         "size": "How much of it",
         "depth": "Queue depth",
@@ -306,12 +312,12 @@ def test_without_scripts_an_experiment_is_composed_planned_started_and_ended(bro
     with serving("--folders", "runs", "--write", cwd=tmp_path) as server:
         page.goto(server.url)
         followed(page, page.get_by_role("link", name="Measure"))
-        filled(page, size="4m", depth="", setting="block.nope", a="1", budget="soon", trial="250ms", ramp="0")
+        fill(page, size="4m", depth="", setting="block.nope", a="1", budget="soon", trial="250ms", ramp="0")
         followed(page, page.get_by_role("button", name="Show the plan"))
         assert page.get_by_role("alert").inner_text().startswith("2 things are wrong")
         assert page.locator("[aria-invalid]").count() == 2
         assert "500ms, 5s, 30m" in page.locator("#wrong-budget").inner_text()
-        filled(page, setting="fio.rate_iops", a="500", b="400", budget="10m")
+        fill(page, setting="fio.rate_iops", a="500", b="400", budget="10m")
         page.get_by_label("Name of condition 1").fill("busy")
         page.get_by_label("Load of condition 1").fill("rw=read bs=64k rate=1m")
         followed(page, page.get_by_role("button", name="Show the plan"))
@@ -502,16 +508,12 @@ def make_nights(place: Path, head: str = "") -> Path:
     """A history of 40 nights with a step, whose 20th and 21st have folders; ``head`` stands above their texts."""
     for number, rate in ((19, 500), (20, 400)):
         text = head + NIGHTLY.format(rate=rate, commit=f"{number:040x}")
-        carried(place / "nights" / str(number), -0.2, text=text, blocks=2, secret=False)
+        carried(place / "nights" / f"v6.{number}", -0.2, text=text, blocks=2, secret=False)
     (place / "runs").mkdir()
-    (place / "history").mkdir()
-    store = Store(url_of(place / "history" / "history.db"))
-    store.prepare()
-    for number in range(40):
-        one = night(number, r=0.2 * (number >= 20), folder=str(place / "nights" / str(number)))
-        points = tuple(msgspec.structs.replace(point, cell="randread 4k") for point in one.points)
-        store.add(msgspec.structs.replace(one, points=points))
-    store.close()
+    nights = [
+        msgspec.structs.replace(one, folder=str(place / "nights" / one.subject.describe)) for one in stepping(0.2)
+    ]
+    filled(place / "history", nights)
     return place
 
 
