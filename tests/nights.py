@@ -46,10 +46,15 @@ def stepping(r: float, *, at: int = 20, count: int = 40) -> list[Night]:
     return [night(number, r=r * (number >= at)) for number in range(count)]
 
 
-def in_cell(cell: str, one: Night) -> Night:
-    """The same night of another cell."""
-    points = tuple(msgspec.structs.replace(point, cell=cell) for point in one.points)
-    return msgspec.structs.replace(one, points=points)
+def having(one: Night, **values: object) -> Night:
+    """The same night with another point."""
+    return msgspec.structs.replace(one, points=(msgspec.structs.replace(one.points[0], **values),))
+
+
+def on(machine: str, one: Night, **others: object) -> Night:
+    """The same night on that machine."""
+    moved = having(one, key=msgspec.structs.replace(one.points[0].key, machine=machine))
+    return msgspec.structs.replace(moved, machine=machine, **others)
 
 
 def opened(place: Path) -> Store:

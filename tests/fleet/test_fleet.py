@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,15 +28,6 @@ from .stand import PORT, Fleet, Member, Witness, measured, with_own_clock
 
 pytest.importorskip("distributed", reason="iodelta[fleet] is not installed")
 pytestmark = [pytest.mark.root, pytest.mark.fio, pytest.mark.beside, pytest.mark.xdist_group("fleet")]
-
-
-@pytest.fixture
-def stand(tmp_path: Path) -> Iterator[Stand]:
-    for program, package in (("/usr/sbin/sshd", "openssh-server"), ("ssh", "openssh-client"), ("ip", "iproute2")):
-        if shutil.which(program) is None:
-            pytest.skip(f"needs {program} (package {package})")
-    with Stand(tmp_path) as made:
-        yield made
 
 
 def test_every_host_is_measured_once_on_its_own_disk_and_what_does_not_pass_fails_with_its_remedy(

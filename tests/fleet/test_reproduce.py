@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from acceptance.stand import GOOD, Stand, finished, kinds, queue, set_queue
@@ -48,15 +46,6 @@ seed = 1
 metrics = ["read.iops"]
 {more}
 """
-
-
-@pytest.fixture
-def stand(tmp_path: Path) -> Iterator[Stand]:
-    for program in ("/usr/sbin/sshd", "ssh", "ip"):
-        if shutil.which(program) is None:
-            pytest.skip(f"needs {program}")
-    with Stand(tmp_path) as made:
-        yield made
 
 
 def bundled(stand: Stand, more: str = "") -> None:

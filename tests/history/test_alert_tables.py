@@ -8,10 +8,9 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from jsonschema import Draft202012Validator
-from nights import filled, night, opened, stepping
+from nights import filled, having, night, opened, stepping
 from test_command import iodelta
 
 from iodelta.cli.history_alerts import recorded
@@ -101,9 +100,7 @@ def test_every_view_calls_a_step_what_its_alert_is(place: Path) -> None:
 def test_a_history_of_few_nights_is_shown_and_has_no_alert(tmp_path: Path, count: int) -> None:
     """Also where the second night is 2 % worse and no error is known to be above zero."""
     nights = [night(number, r=0.02 * number) for number in range(count)]
-    exact = [(msgspec.structs.replace(one.points[0], se=0.0, r_se=0.0),) for one in nights]
-    pairs = zip(nights, exact, strict=True)
-    filled(tmp_path / "iodelta-history", [msgspec.structs.replace(one, points=points) for one, points in pairs])
+    filled(tmp_path / "iodelta-history", [having(one, se=0.0, r_se=0.0) for one in nights])
     done = iodelta(tmp_path, "history", "scan")
     assert (done.returncode, done.stdout) == (0, "no candidate\n")
     assert iodelta(tmp_path, "history", "show").stdout.startswith(f"{count and 1} series, {count} night")

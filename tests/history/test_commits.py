@@ -31,15 +31,19 @@ def commit(place: Path, subject: str) -> str:
     return git(place, "rev-parse", "HEAD")
 
 
-@pytest.fixture
-def repo(tmp_path: Path) -> Path:
+def repository(place: Path) -> Path:
     """A repository of 40 commits, one a night."""
-    place = tmp_path / "linux"
     place.mkdir()
     git(place, "init", "-q")
     for one in range(NIGHTS):
         commit(place, f"change {one}")
     return place
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """Such a repository."""
+    return repository(tmp_path / "linux")
 
 
 def hashes(repo: Path) -> list[str]:

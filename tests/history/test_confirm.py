@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from nights import filled, in_cell
+from nights import filled, having
 from nights import stepping as nights_of_a_step
 from test_alerts import alerts, line, stepping
 from test_command import iodelta, surroundings
@@ -79,7 +79,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def with_alert(place: Path, bad: str) -> str:
     """A history of 40 nights whose 20th and 21st are those folders; the name of its alert."""
-    nights = [in_cell("bs=4k", one) for one in nights_of_a_step(0.2)]
+    nights = [having(one, cell="bs=4k") for one in nights_of_a_step(0.2)]
     for number, name in ((19, "good"), (20, bad)):
         nights[number] = msgspec.structs.replace(nights[number], folder=str(place / name))
     filled(place / "iodelta-history", nights)

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 from msgspec.structs import replace
-from nights import filled, key, night, opened
+from nights import filled, having, key, night, opened
 
 from iodelta.cli.main import cli
 from iodelta.errors import RequestError
@@ -168,10 +168,11 @@ HOSTILE = 'say "4k"\\\nnext'
 
 
 def test_kernelci_gets_a_test_of_a_build_of_the_commit_for_each_series(place: Path) -> None:
-    (point,) = night(10).points
-    odd = replace(point, key=key("read.lat"), cell=HOSTILE, variant="../ é", unit="", better="lower", r=None, r_se=None)
+    odd = having(
+        night(10), key=key("read.lat"), cell=HOSTILE, variant="../ é", unit="", better="lower", r=None, r_se=None
+    )
     no_commit = Subject("https://example.org/linux.git", "", "v6\0.10")
-    filled(place / "iodelta-history", [replace(night(10), subject=no_commit, points=(odd,))])
+    filled(place / "iodelta-history", [replace(odd, subject=no_commit)])
     report = json.loads(iodelta("export", "--to", "kcidb", "--origin", "my_lab").output)
     assert report["version"] == {"major": 5, "minor": 3}
     by_path = {test["path"]: test for test in report["tests"]}
@@ -193,9 +194,8 @@ def test_kernelci_gets_a_test_of_a_build_of_the_commit_for_each_series(place: Pa
 
 
 def test_prometheus_gets_gauges_of_the_newest_night_alone(place: Path) -> None:
-    (point,) = night(10).points
-    odd = replace(point, key=key("read.lat"), cell=HOSTILE, r=None, r_se=None)
-    filled(place / "iodelta-history", [replace(night(10), points=(odd,))])
+    odd = having(night(10), key=key("read.lat"), cell=HOSTILE, r=None, r_se=None)
+    filled(place / "iodelta-history", [odd])
     text = iodelta("export", "--to", "openmetrics").output
     assert text.endswith("# EOF\n")
     samples = {}

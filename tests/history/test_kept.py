@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +9,9 @@ import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from nights import key, night, opened
+from nights import night, on, opened
 from test_alerts import line
+from test_commits import hashes, repository
 
 from iodelta.cli.main import cli
 from iodelta.history.commits import Order
@@ -27,12 +27,8 @@ STEP, NIGHTS = 20, 40
 
 def of(machine: str, number: int, **other: object) -> Night:
     """A night of another machine."""
-    one = night(number, r=0.02 * (number >= STEP))
-    points = tuple(
-        msgspec.structs.replace(point, key=msgspec.structs.replace(key(), machine=machine)) for point in one.points
-    )
     name = f"{machine}-{number}"
-    return msgspec.structs.replace(one, identifier=name, sha=name, machine=machine, points=points, **other)
+    return on(machine, night(number, r=0.02 * (number >= STEP)), identifier=name, sha=name, **other)
 
 
 @pytest.fixture
@@ -90,17 +86,8 @@ def test_an_order_of_commits_that_is_read_later_is_followed_by_history_and_lake(
 
 
 def test_a_table_is_ordered_by_the_commits_that_it_carries(tmp_path: Path) -> None:
-    place = tmp_path / "linux"
-    place.mkdir()
-
-    def git(*words: str) -> str:
-        own = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=main"]
-        return subprocess.run(["git", *own, *words], cwd=place, check=True, capture_output=True, text=True).stdout
-
-    git("init", "-q")
-    for number in range(NIGHTS):
-        git("commit", "-q", "--allow-empty", "-m", f"change {number}")
-    commits, rng = git("rev-list", "--reverse", "HEAD").split(), np.random.default_rng(1)
+    place = repository(tmp_path / "linux")
+    commits, rng = hashes(place), np.random.default_rng(1)
     rows = ["cell,metric,value,error,time,machine,commit"]
     for number, day in enumerate(rng.permutation(NIGHTS)):
         value = 50_000 * np.exp(0.003 * rng.standard_normal() - 0.03 * (number >= STEP))
@@ -111,7 +98,7 @@ def test_a_table_is_ordered_by_the_commits_that_it_carries(tmp_path: Path) -> No
     assert CliRunner().invoke(cli, ["history", "import", *added, *history]).exit_code == 0
     done = CliRunner().invoke(cli, ["history", "scan", *history])
     assert done.exit_code == 3, done.output
-    assert "change 20 (A)" in done.output
+    assert "change 20 (A. Author)" in done.output
     assert len(Log(tmp_path / "history" / "decisions.jsonl").entries()[0]) > NIGHTS
 
 

@@ -11,11 +11,10 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
 from click.testing import CliRunner
 from daskers import dask_cluster
-from nights import key, night, opened
+from nights import night, on, opened
 from waiting import LIMIT, until
 
 from iodelta.cli.main import cli
@@ -35,10 +34,7 @@ def fill(store: Store, nights: int = NIGHTS) -> None:
     for number in range(nights):
         for machine in range(MACHINES):
             one = night(1000 * machine + number, r=0.03 * (number >= STEP and machine % 2))
-            own = msgspec.structs.replace(key(), machine=f"stor{machine}")
-            points = tuple(msgspec.structs.replace(point, key=own) for point in one.points)
-            at = 1.7e9 + 86400.0 * number + machine
-            store.add(msgspec.structs.replace(one, machine=f"stor{machine}", t=at, points=points))
+            store.add(on(f"stor{machine}", one, t=1.7e9 + 86400.0 * number + machine))
 
 
 @pytest.fixture
@@ -67,9 +63,7 @@ def test_a_lake_in_a_directory_has_every_point_once_and_the_same_steps(store: St
 def test_what_was_replaced_or_taken_out_is_so_in_the_lake_too(store: Store, tmp_path: Path) -> None:
     target = str(tmp_path / "lake")
     export(store, target)
-    grown, own = night(0, r=0.5, grown=True), msgspec.structs.replace(key(), machine="stor0")
-    points = tuple(msgspec.structs.replace(point, key=own) for point in grown.points)
-    store.add(msgspec.structs.replace(grown, points=points))
+    store.add(on("stor0", night(0, r=0.5, grown=True)))
     store.remove(["experiment-1"])
     done = export(store, target)
     assert (done.appended, done.deleted) == (1, 2)

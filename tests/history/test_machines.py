@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
-from nights import night
+from nights import night, on
 
 from iodelta.bundle.identity import kind_of
 from iodelta.history.log import Log
@@ -18,11 +17,7 @@ ONE, OTHER = "1" * 32, "2" * 32
 
 def seen(number: int, name: str, identity: str) -> Night:
     """The night of that number on a machine with that identity."""
-    points = tuple(
-        msgspec.structs.replace(point, key=msgspec.structs.replace(point.key, machine=name))
-        for point in night(number).points
-    )
-    return msgspec.structs.replace(night(number), machine=name, identity=identity, points=points)
+    return on(name, night(number), identity=identity)
 
 
 def test_a_renamed_machine_goes_on_with_its_series(tmp_path: Path) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
-from nights import night, opened, stepping
+from nights import having, night, opened, stepping
 
 from iodelta.history.answers import Candidate
 from iodelta.history.points import Night
@@ -29,11 +28,6 @@ def test_a_slower_build_is_between_the_nights_around_it(tmp_path: Path) -> None:
     assert int(found.last_good.describe[3:]) < 20 <= int(found.first_bad.describe[3:])
     assert int(found.first_bad.describe[3:]) - int(found.last_good.describe[3:]) <= 4
     assert found.few
-
-
-def having(one: Night, **values: object) -> Night:
-    """The same night with another point."""
-    return msgspec.structs.replace(one, points=(msgspec.structs.replace(one.points[0], **values),))
 
 
 def bare(nights: list[Night]) -> list[Night]:

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 from msgspec.structs import replace
-from nights import filled, night, opened
+from nights import filled, having, night, opened
 
 from iodelta.cli.main import cli
 from iodelta.errors import RequestError
@@ -222,15 +222,13 @@ def test_an_error_that_is_no_share_is_left_out_with_a_reason(place: Path, error:
 
 def test_a_bound_that_is_no_number_is_left_out_of_bencher(tmp_path: Path) -> None:
     store = opened(tmp_path)
-    (point,) = night(1).points
-    store.add(replace(night(1), points=(replace(point, se=1e6),)))
+    store.add(having(night(1), se=1e6))
     (measures,) = bmf(store.lines()).values()
     store.close()
     assert measures["read.iops"].keys() == {"value", "lower_value"}
 
 
 def test_a_placebo_is_compared_with_its_own_build_and_says_so(place: Path) -> None:
-    (point,) = night(1).points
-    filled(place / "iodelta-history", [replace(night(1), points=(replace(point, variant="placebo"),))])
+    filled(place / "iodelta-history", [having(night(1), variant="placebo")])
     lines = iodelta("show").output.splitlines()
     assert [line.rpartition(" against the ")[2] for line in lines if "placebo" in line] == ["baseline"]

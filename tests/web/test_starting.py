@@ -447,39 +447,6 @@ def test_the_form_its_plan_and_its_start_fit_and_can_be_read_by_all(
         page.close()
 
 
-@pytest.mark.fio
-@pytest.mark.beside
-def test_every_post_that_succeeds_answers_as_described(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a browser; what is started waits before its first line, and is ended by its page's address."""
-    nights = make_nights(tmp_path)
-    (tmp_path / "python").mkdir()
-    (tmp_path / "python" / "sitecustomize.py").write_text(WAITS.format(go=str(tmp_path / "go")))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "python"))
-    with serving("--folders", "runs", "--history", "history", "--write", cwd=nights) as server:
-        described = server.json("/openapi.json")
-        token = {"csrf": token_of(server.ask("/measure").text)}
-
-        def sent(path: str, address: str, **fields: str) -> str:
-            answer = post(server, address, {**token, **fields}, Accept="application/json")
-            assert answer.status == 303, (path, answer)
-            check_described(described, "POST", path, answer)
-            return answer.headers["location"]
-
-        (alert,) = server.json("/triage")["alerts"]
-        (line,) = server.json("/matrix")["series"]
-        sent("/alert/{id}/confirm", f"/alert/{alert['id']}/confirm")
-        two = {"a": f"{line['id']}-experiment-19", "b": f"{line['id']}-experiment-20"}
-        plan = sent("/compare", "/compare", **two)
-        assert sent("/measure/{id}", plan) == plan
-        started = server.json(plan)
-        assert started["running"]
-        carried(Path(started["folder"]), -0.2, blocks=2, secret=False, end=None)
-        address = next(f"/experiment/{one['id']}" for one in server.json("/")["results"] if "started/" in one["name"])
-        assert sent("/experiment/{id}/cancel", f"{address}/cancel") == address
-        (tmp_path / "go").touch()  # where whoever started the tests ignores SIGINT, so does the run
-        until(lambda: not server.json(plan)["running"])
-
-
 NIGHTLY = """
 margin = "5%"
 [target]
