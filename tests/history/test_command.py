@@ -232,7 +232,7 @@ def test_without_the_extra_every_command_names_it(tmp_path: Path, words: tuple[s
 
 def test_a_night_says_why_a_series_has_no_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    variants = "[variant.reference]\nrole = 'reference'\n[variant.tonight]\n'fio.iodepth' = '2'\n"
+    variants = "[variant.reference]\nrole = 'reference'\n[variant.tonight]\n'fio.ioengine' = 'sync'\n"
     (tmp_path / "nightly.toml").write_text(f"[workload]\nrw = 'randread'\n{variants}")
     why = {"randread 4k, tonight, read.iops": "fewer than two blocks"}
     monkeypatch.setattr("iodelta.cli.history_night.measure", lambda *words, **options: None)
