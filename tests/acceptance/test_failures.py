@@ -6,14 +6,13 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from waiting import LIMIT, until
 from workshop import attach, no_other_takes_loops
 
-from .stand import GOOD, IODELTA, Done, Gate, Stand, finished, kinds, queue, set_queue, shell, side_by_side, words
+from .stand import GOOD, IODELTA, Done, Gate, Stand, finished, kinds, queue, set_queue, shell, side_by_side
 
 pytestmark = [pytest.mark.root, pytest.mark.beside]
 
@@ -92,25 +91,6 @@ def tools(stand: Stand) -> Path:
     return place
 
 
-@pytest.mark.parametrize(
-    ("program", "texts"),
-    [
-        (None, ("fio not found", "apt install fio")),
-        ("#!/bin/sh\necho fio-3.1\n", ("fio-3.1 is too old", "3.16")),
-    ],
-    ids=["none", "too old"],
-)
-def test_without_a_fio_that_can_be_used_it_says_what_to_install(
-    stand: Stand, node: str, tools: Path, program: str | None, texts: tuple[str, ...]
-) -> None:
-    (tools / "fio").unlink()
-    if program:
-        (tools / "fio").write_text(program)
-        (tools / "fio").chmod(0o755)
-    says(stand.run(*stand.quick(node), env={"PATH": str(tools)}), 4, *texts)
-    assert not (stand.place / "folder").exists(), "nothing was begun"
-
-
 def test_a_fio_that_goes_missing_in_the_middle_ends_the_run_and_it_goes_on_when_it_is_back(
     stand: Stand, node: str, tools: Path
 ) -> None:
@@ -124,56 +104,6 @@ def test_a_fio_that_goes_missing_in_the_middle_ends_the_run_and_it_goes_on_when_
     kept = finished(stand.place / "folder")
     assert stand.run("run", "folder").code in GOOD
     assert kept.items() <= finished(stand.place / "folder").items()
-
-
-MUTE = """\
-#!{python} -I
-# fio as it is; but one trial of the slower variant read nothing, as nothing is written in any of them.
-import json, pathlib, subprocess, sys
-done = subprocess.run(["{fio}", *sys.argv[1:]])
-given = dict(word.partition("=")[::2] for word in sys.argv[1:])
-if given.get("--rate_iops") == "{rate}" and "--runtime" in given:
-    counter = pathlib.Path("{counter}")
-    with counter.open("a") as file:
-        file.write("x")
-    if counter.stat().st_size == 6:
-        output = pathlib.Path(given["--output"])
-        document = json.loads(output.read_text())
-        document["jobs"][0]["read"] = document["jobs"][0]["write"]
-        output.write_text(json.dumps(document, indent=2) + chr(10))
-sys.exit(done.returncode)
-"""
-
-
-@pytest.mark.night
-def test_a_trial_that_does_no_io_is_the_worst_result_of_a_slower_variant_and_no_failure(
-    stand: Stand, node: str, tools: Path
-) -> None:
-    """100 reads a second against 1000, and in one trial none at all: a regression, in which that trial counts.
-
-    So much that a machine that others keep busy neither hides it nor makes it a matter of many blocks.
-    """
-    real = (tools / "fio").resolve()
-    (tools / "fio").unlink()
-    (tools / "fio").write_text(MUTE.format(python=sys.executable, fio=real, rate=100, counter=stand.place / "counter"))
-    (tools / "fio").chmod(0o755)
-    how = ("--folder", "folder", "--trial", "300ms", "--ramp", "0", "--budget", "10m", "--seed", "1")
-    rates = ("--variant", "old:fio.rate_iops=1000", "--variant", "new:fio.rate_iops=100")
-    fio_words = ("--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--iodepth=4")
-    running = stand.start("run", "--target", node, *how, *rates, "--", *fio_words, env={"PATH": str(tools)})
-    done = running.wait(700)
-    assert done.code == 1, done
-    folder = stand.place / "folder"
-    measured = finished(folder)
-    assert sorted(measured.values())[0] == 0.0
-    assert sorted(measured.values())[1] > 0.0, "one trial did nothing, and it is a result"
-    assert not kinds(folder, "repeated"), "it is no failure"
-    assert words(folder)["randread 4k", "new", "read.iops"] == "regression"
-    again = stand.run("report", "folder")
-    assert again.code == 0, again
-    assert "new is slower than old" in again.out
-    (row,) = [line for line in again.out.splitlines() if line.strip().startswith("IOPS")]
-    assert row.rstrip().endswith("regression")
 
 
 def test_a_fio_that_is_killed_has_its_whole_block_made_again_and_is_counted(stand: Stand, node: str) -> None:
@@ -258,26 +188,6 @@ def test_where_sysfs_is_read_only_no_knob_is_promised(stand: Stand, node: str) -
 def test_without_a_place_for_its_state_nothing_is_changed(stand: Stand, node: str) -> None:
     done = stand.run(*stand.quick(node), env={"IODELTA_STATE": "/proc/iodelta"})
     says(done, 4, "cannot lock the device", "/proc/iodelta", "IODELTA_STATE")
-    nothing_left(stand, node)
-
-
-@pytest.mark.night
-def test_two_runs_never_set_one_knob_at_once_though_their_devices_differ(stand: Stand, node: str) -> None:
-    shared = ("--variant", "a:sysctl.vm.vfs_cache_pressure=100", "--variant", "b:sysctl.vm.vfs_cache_pressure=101")
-    first = stand.start(*stand.quick(node, *shared, folder="first", blocks=200))
-    until(lambda: kinds(stand.place / "first", "started"))
-    memory = stand.place / "memory"
-    memory.mkdir()
-    shell("mount", "-t", "tmpfs", "none", str(memory))
-    stand.undo(lambda: shell("umount", "--lazy", str(memory)))
-    other = stand.loop(place=memory)
-    second = stand.run(*stand.quick(other, *shared, folder="second"))
-    says(second, 2, "still going on", "sysctl.vm.vfs_cache_pressure", str(stand.place / "first"))
-    assert len(stand.pending()) == 1, "what the first will put back is untouched"
-    assert not (stand.place / "second").exists(), "a refused request leaves no folder"
-    assert stand.run(*stand.quick(other, folder="third")).code in GOOD, "another device is free"
-    first.signal(signal.SIGINT)
-    assert first.wait().code in (3, 4)
     nothing_left(stand, node)
 
 

@@ -17,7 +17,7 @@ from waiting import until
 from iodelta.lab.folder import Folder
 from iodelta.study.preparation import DiskAccount, prepared
 
-from .stand import GOOD, Done, Stand, journal, kinds, shell
+from .stand import GOOD, Done, Stand, kinds, shell
 from .test_safety import digest
 
 pytestmark = [pytest.mark.root, pytest.mark.beside]
@@ -286,18 +286,3 @@ def test_an_experiment_on_a_disk_that_does_not_become_steady_measures_nothing(st
     rounds = [one for one in kinds(folder, "step-done") if one["step"] == "round"]
     assert len(rounds) == 10, "five more, and the first five are kept"
     assert "Not steady after 10 rounds" in said(stand.run("report", "one", "--format", "mail"))
-
-
-@pytest.mark.night
-def test_a_disk_that_is_prepared_is_measured_by_nobody_else(stand: Stand) -> None:
-    node = stand.loop(32)
-    words = ("--round", "1s", "--folder", "one")
-    running = stand.start("prepare", node, "--destroy", node, *words, "--", *SLOW)
-    until(lambda: kinds(stand.place / "one", "step-done"))
-    refused = stand.run("prepare", node, "--destroy", node, "--folder", "two")
-    assert refused.code == 2, refused
-    assert f"{stand.place}/one: this run is measuring on" in refused.err
-    assert not (stand.place / "two").exists()
-    running.signal(signal.SIGINT)
-    assert running.wait().code == 3, "stopped before it was steady"
-    assert journal(stand.place / "one")[-1]["type"] != "settled"

@@ -133,6 +133,7 @@ def test_no_command_measures_a_device_that_another_run_has(stand: Stand, monkeyp
     commands = (
         short(node, "new"),
         ("calibrate", *target, "--budget", "5s", "--folder", "new"),
+        ("prepare", node, "--destroy", node, "--folder", "new"),
         ("bisect", *SEARCH, *target, "--trial", "200ms", "--ramp", "0", "--folder", "new", "--", *READ),
         ("scenario", "run", "queue-depth-sweep", *target, "--folder", "new"),
         ("reproduce", "one.iodelta.tar.zst", *target, "--yes", "--folder", "new"),
@@ -144,6 +145,6 @@ def test_no_command_measures_a_device_that_another_run_has(stand: Stand, monkeyp
             assert "/runs/first: this run is measuring on" in done.err, done
             assert f"process {os.getpid()}" in done.err
             shutil.rmtree(stand.place / "new", ignore_errors=True)
-        waiting = stand.start(*commands[2][: -len(READ) - 1], "--wait", "--", *READ)
+        waiting = stand.start(*commands[3][: -len(READ) - 1], "--wait", "--", *READ)
         waiting.says("waiting: /runs/first")
     assert waiting.wait().code in GOOD

@@ -16,7 +16,7 @@ from iodelta.experiment import parse
 from iodelta.path.metrics import path_metric
 from iodelta.path.output import read
 
-from .toy import Toy, bisect, log
+from .toy import Toy, bisect, log, shown
 
 QEMU = r"""#!/bin/sh
 # Stands for qemu: a kernel's last line says how many instructions its reads take, or how it fails.
@@ -77,7 +77,7 @@ def test_both_slower_kernels_are_found_by_their_instructions_and_broken_ones_are
     ends = ("--repo", repo.path, "--good", kernels[0], "--bad", kernels[-1], "--folder", folder)
     done = bisect(*ends, *COUNT, *KEPT, "--set", "kernel={built}", *READ)
     assert done.code == 1, done.err
-    found = bisect(folder, "--show", "--format", "json").json
+    found = shown(folder)
     assert [one["item"] for one in found["culprits"]] == [kernels[5], kernels[12]]
     assert [one["change"]["value"] for one in found["culprits"]] == pytest.approx([0.0113, 0.0302], abs=0.001)
     assert [len(one["suspects"]) for one in found["culprits"]] == [4, 1]
@@ -113,7 +113,7 @@ def test_a_search_builds_its_kernels_by_iodelta_itself_and_skips_one_that_does_n
     count = ("--machine", "vm", "--clock", "instructions", "--set", "kernel={built}/.kernel")
     done = bisect(*ends, *build, *count, *READ)
     assert done.code == 1, done.err
-    found = bisect(folder, "--show", "--format", "json").json
+    found = shown(folder)
     assert [one["item"] for one in found["culprits"]] == [made[4]]
     [skipped] = found["skipped"]
     assert skipped["item"] == made[2]

@@ -13,7 +13,7 @@ from iodelta.bisect.model import Rules
 from iodelta.bisect.remainder import remainder
 from iodelta.bisect.search import Search
 
-from .toy import READ, Toy, bisect, log
+from .toy import READ, Toy, bisect, log, shown
 
 MARGIN = 0.5
 """Half of a run's noise, the unit of the simulated histories."""
@@ -77,7 +77,7 @@ def test_a_search_that_stopped_at_the_first_culprit_says_what_is_left_and_goes_o
     done = bisect(*ends, *READ, "--first", "--no-revert")
     text = " ".join(done.out.split())
     assert "One culprit of 7" in text
-    first = bisect(folder, "--show", "--format", "json").json
+    first = shown(folder)
     [culprit] = first["culprits"]
     left = first["left"]
     product = (1 + culprit["change"]["value"]) * (1 + left["change"]["value"])

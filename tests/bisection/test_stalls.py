@@ -14,7 +14,7 @@ from iodelta.bisect.search import Search
 from iodelta.bisect.store import Store
 from iodelta.study.ends import Ends, beyond_typical, ends_of
 
-from .toy import bisect
+from .toy import bisect, shown
 
 BENCH = """
 import os, pathlib, sys
@@ -39,7 +39,7 @@ def test_a_good_item_that_stalled_once_is_named_with_its_runs(tmp_path: Path) ->
     runs = int((tmp_path / "runs-c").read_text())
     assert f"c: 1 of {runs} runs far worse than its others." in done.out
     assert "an item that stalls only now and then counts as good" in " ".join(done.out.split())
-    (stalled,) = bisect(tmp_path / "out", "--show", "--format", "json").json["stalled"]
+    (stalled,) = shown(tmp_path / "out")["stalled"]
     assert (stalled["item"], stalled["runs"], stalled["stalled"]) == ("c", runs, 1)
 
 
@@ -130,5 +130,5 @@ def test_a_visit_is_the_mean_of_its_runs_so_that_a_stall_counts_with_the_work_it
     measure = ("--measure", f"sh {tmp_path}/bench.sh {tmp_path}", "--repeat", "10", "--better", "higher")
     done = bisect(*items, *measure, "--margin", "2%", "--seed", "1", "--folder", tmp_path / "out")
     assert (done.code, "One culprit of 1 candidates: b" in done.out) == (1, True), done.out
-    (culprit,) = bisect(tmp_path / "out", "--show", "--format", "json").json["culprits"]
+    (culprit,) = shown(tmp_path / "out")["culprits"]
     assert culprit["change"]["value"] == pytest.approx(-0.09, abs=0.005), "nine tenths of a tenth of the work"

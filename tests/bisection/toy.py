@@ -87,6 +87,17 @@ def bisect(*args: object) -> Done:
     return run(bisect_command, *args)
 
 
+def searched(repo: Toy, good: str, folder: Path, *more: object) -> Done:
+    """``iodelta bisect`` from a good commit to HEAD, by the speed that ``bench.sh`` says unless ``more`` says how."""
+    how = EXACT if "--measure" in more else READ
+    return bisect("--repo", repo.path, "--good", good, "--bad", "HEAD", "--folder", folder, *more, *how)
+
+
+def shown(folder: Path) -> Any:
+    """The state of a search as a document."""
+    return run(bisect_command, folder, "--show", "--format", "json").json
+
+
 def attribute(*args: object) -> Done:
     """``iodelta attribute``, in the same way."""
     return run(attribute_command, *args)

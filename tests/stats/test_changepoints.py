@@ -133,23 +133,6 @@ def test_the_range_of_a_step_holds_its_place(size: float) -> None:
     assert np.mean(held) >= 0.95
 
 
-def test_a_location_set_is_that_of_the_normal_likelihood() -> None:
-    """Residual sums of squares of every split, by definition, made into probabilities."""
-    y, se = nights(11, 40)
-    y[25:] += 0.008
-    w = se**-2.0
-    scores = np.array([-0.5 * cost(y, w, (0, split), 0.0) for split in range(1, 40)])
-    share = np.exp(scores - scores.max())
-    share /= share.sum()
-    mean = np.array([np.average(y[s:], weights=w[s:]) - np.average(y[:s], weights=w[:s]) for s in range(1, 40)])
-    z = mean * np.sqrt(np.cumsum(w)[:-1] * (w.sum() - np.cumsum(w)[:-1]) / w.sum())
-    low, high = changepoints.location(z, 0.9)
-    assert share[low - 1 : high].sum() >= 0.9
-    inside = np.sort(share)[::-1]
-    fewest = int(np.searchsorted(np.cumsum(inside), 0.9)) + 1
-    assert high - low + 1 >= fewest
-
-
 def test_steps_are_found_soon_and_a_small_one_with_patience() -> None:
     delays: dict[float, list[int]] = {size: [] for size in (0.01, 0.02)}
     for size, seen in delays.items():

@@ -27,23 +27,6 @@ def trial(*directions: Direction, sys_cpu: float = math.nan, switches: int = 0) 
     return Trial(7, "c", "a", 0, 0, 1, 0.0, 11.0, directions, sys_cpu=sys_cpu, context_switches=switches)
 
 
-def test_at_a_fixed_depth_the_iops_change_and_the_latency_change_are_one_effect() -> None:
-    rng = np.random.default_rng(1)
-    slower = rng.normal(0.05, 0.02, 12)
-    found = together(slower, slower + rng.normal(0, 0.001, 12), margin=0.01)
-    assert found.effects == "one"
-    assert found.excess == pytest.approx(0.0, abs=0.002)
-
-
-def test_latency_that_rises_without_a_loss_of_iops_is_an_effect_of_its_own() -> None:
-    rng = np.random.default_rng(2)
-    found = together(rng.normal(0, 0.01, 12), rng.normal(0.1, 0.01, 12), margin=0.01)
-    assert found.effects == "two"
-    assert "more I/Os in flight" in found.phrase.replace("were ", "")
-    back = together(rng.normal(0.1, 0.01, 12), rng.normal(0.0, 0.01, 12), margin=0.01)
-    assert (back.effects, back.excess < 0) == ("two", True)
-
-
 def test_a_few_noisy_blocks_leave_it_open() -> None:
     rng = np.random.default_rng(3)
     found = together(rng.normal(0, 0.05, 8), rng.normal(0, 0.05, 8), margin=0.01)

@@ -129,12 +129,7 @@ def test_stationary_noise_models_have_unit_variance_and_their_long_run_variance(
 
 
 def test_few_clean_comparisons_accuse_nobody_and_many_alarms_do() -> None:
-    assert not alarms_beyond(0, 3, 0.05)
-    assert not alarms_beyond(1, 3, 0.05), "one in three happens in 14 % of cases"
-    assert alarms_beyond(2, 3, 0.05)
-    assert not alarms_beyond(5, 100, 0.05)
-    assert alarms_beyond(11, 100, 0.05)
-    for comparisons in (20, 59, 200):
+    for comparisons in (3, 20, 59, 200):
         theirs = [scipy.stats.binom.sf(k - 1, comparisons, 0.05) <= 0.05 for k in range(comparisons + 1)]
         assert [alarms_beyond(k, comparisons, 0.05) for k in range(comparisons + 1)] == theirs
     with pytest.raises(ValueError, match="alarms lie between"):

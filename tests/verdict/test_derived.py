@@ -61,13 +61,6 @@ def test_blocks_that_lack_a_depth_are_left_out_and_a_sweep_without_whole_blocks_
     assert knee_move(trials, {}, IOPS, "a", "b", seed=1).shift is None
 
 
-def test_a_sweep_that_never_saturates_says_to_go_deeper() -> None:
-    found = knee_move(sweep({"a": 20.0, "b": 1e6}), DEPTHS, IOPS, "a", "b", seed=1)
-    assert found.before is not None
-    assert found.after is None
-    assert {finding.rule for finding in found.findings} == {"knee.outside"}
-
-
 def told(trials: list[Trial]) -> Together | Finding:
     iops, latency = (series_of(trials, one, "a", "b", cell="qd8") for one in (IOPS, LATENCY))
     return one_effect(iops, latency, RULES)

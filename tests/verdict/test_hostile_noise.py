@@ -15,8 +15,8 @@ import pytest
 from tiers import scaled
 
 from benchmarks.verdicts import experiments
-from benchmarks.verdicts.disturbances import normal, whole_trials
-from benchmarks.verdicts.experiments import Setup, printed, simulate, typical_truth
+from benchmarks.verdicts.disturbances import normal
+from benchmarks.verdicts.experiments import Setup, simulate, typical_truth
 from benchmarks.verdicts.lines import Line, lines_of
 from benchmarks.verdicts.measures import experiment, seed_of, tally_of, truth_of
 from benchmarks.verdicts.scenarios import scenarios
@@ -162,17 +162,3 @@ def test_a_debt_is_paid_by_the_next_trial_whichever_it_is() -> None:
     _, (cell,) = simulate(paired, np.random.default_rng(1))
     assert cell.variant / cell.baseline == pytest.approx(0.9)
     assert cell.direct[:, 0] == pytest.approx(cell.direct[:, 1])
-
-
-def test_a_collection_in_step_with_the_trials_slows_two_of_four() -> None:
-    rates = np.exp(whole_trials(0.4, 4, 2)(np.random.default_rng(1), 400))
-    slow = rates < 0.8
-    assert slow.sum() == 200
-    assert (slow[4:] == slow[:-4]).all()
-
-
-def test_printed_latencies_lie_in_the_middle_of_their_bins() -> None:
-    """Bins between 65,536 and 131,072 ns are 1,024 ns wide."""
-    values, half = printed(np.array([65_536.0, 66_000.0, 66_560.0, 131_071.0]))
-    assert values.tolist() == [66_048.0, 66_048.0, 67_072.0, 130_560.0]
-    assert half[0] == pytest.approx(math.log(66_560 / 65_536) / 2)

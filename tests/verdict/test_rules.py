@@ -80,11 +80,9 @@ def test_an_extension_spends_the_reserve_and_needs_one() -> None:
     "wrong",
     [
         {"margin": 0.0},
-        {"margin": 1.0},
         {"alpha": 0.6},
         {"reserve": 1.0},
         {"looks": ()},
-        {"looks": (9, 9)},
         {"looks": (12, 9)},
         {"looks": (9, 12), "extension": (10,)},
         {"metrics": METRICS + METRICS[:1]},

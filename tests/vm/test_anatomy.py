@@ -110,13 +110,6 @@ def test_a_renamed_function_is_one_branch_and_an_unrelated_one_is_not() -> None:
     assert [(child.name, child.change) for child in a.children[0].children] == [("x", 1), ("y", 0)]
 
 
-def test_what_a_renamed_function_executes_itself_is_no_reason_against_it() -> None:
-    root = branch(
-        {"a ring": 127, "a ring x": 133, "a ring y": 30}, {"a events": 143, "a events x": 136, "a events y": 53}
-    )
-    assert names(root.children[0]) == ["ring -> events"]
-
-
 @pytest.mark.parametrize(
     ("old", "new", "own", "pairs"),
     [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from iodelta.errors import RequestError
@@ -46,24 +44,6 @@ def test_runs_of_a_boot_are_all_their_ios_over_all_their_time() -> None:
 def test_one_run_that_failed_spoils_its_boot() -> None:
     failed = FioResult(findings=(Finding("fio.failed", "hard", "x", "y"),))
     assert not pooled([result(1000, 2, 100.0), failed]).usable
-
-
-def chosen(boot_sd: float, run_sd: float, boot_cost: float, run_cost: float) -> int:
-    """Runs per boot after the pilot, for boots and runs that scatter so."""
-    rng = random.Random(7)
-    scatter = Scatter(["a", "b"])
-    for _ in range(PILOT + 9):
-        for variant in ("a", "b"):
-            level = rng.gauss(0, boot_sd)
-            rates = [1000 * 2.718281828 ** (level + rng.gauss(0, run_sd)) for _ in range(2)]
-            scatter.add("cell", variant, rates, boot_cost, run_cost)
-    return scatter.runs("cell", first=True)
-
-
-def test_a_boot_is_worth_several_runs_where_boots_are_dear_and_runs_scatter() -> None:
-    assert chosen(boot_sd=0.001, run_sd=0.02, boot_cost=60, run_cost=5) == 4
-    assert chosen(boot_sd=0.01, run_sd=0.01, boot_cost=30, run_cost=5) in (2, 3)
-    assert chosen(boot_sd=0.02, run_sd=0.002, boot_cost=10, run_cost=5) == 1
 
 
 def test_the_pilot_makes_two_runs_and_a_choice_holds_from_a_blocks_first_boot_on() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from iodelta.errors import MeasureError, RequestError
 from iodelta.machine import reach
-from iodelta.vm.acpi import clocks
 from iodelta.vm.disks import words
 from iodelta.vm.spec import Disk, Spec, changed, parse
 from iodelta.vm.targets import TARGETS, boot_parameters, script
@@ -58,15 +57,6 @@ def test_more_queues_than_cpus_are_refused_and_nodes_and_queues_fit_a_variants_o
     assert changed(base, {"vm.target": target, "vm.nodes": "2"}).nodes == 2
     with pytest.raises(RequestError, match="16 queues in a guest of 2 CPUs"):
         changed(base, {"vm.target": target, "vm.cpus": "2"})
-
-
-def test_a_table_of_clocks_is_whole_and_has_them_for_every_cpu() -> None:
-    table = clocks((3000, 1000), 17)
-    assert int.from_bytes(table[4:8], "little") == len(table)
-    assert sum(table) % 256 == 0
-    assert table.count(b"_PSS") == 17
-    assert b"_SB_CPUSC010" in table  # as qemu numbers its CPUs
-    assert table.count((1000).to_bytes(4, "little")) == 17
 
 
 def test_files_and_devices_of_this_machine_are_not_written_to(tmp_path: Path) -> None:
