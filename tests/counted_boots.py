@@ -5,13 +5,19 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from iodelta.experiment import parse
 from iodelta.lab.folder import Booted, Ended, Folder
 from iodelta.path import run
+from iodelta.path.judge import PathAccount
 from iodelta.path.plan import ANATOMY_SEEDS, SEEDS, Arm, BootPlan, PathPlan, Purpose
+from iodelta.report.formats.html.result import html_of
+from iodelta.report.formats.render import TEXTS, rendered
+from iodelta.report.formats.terminal import lines
+from iodelta.report.stories.path import of_path
+from iodelta.report.stories.story import Detail
 from iodelta.vm.kernels import Kernel
 
 QUESTION = """
@@ -59,40 +65,61 @@ def folder(
 ) -> Folder:
     """A folder whose guests wrote what ``says`` gives for variant, purpose and seed; None: it panicked. ``counts`` is
     what the plugin wrote of a variant with 4000 and 8000 I/Os; ``anatomy`` gives all files of such a boot."""
-    kernels = [Kernel(name, f"{name}.0", "bzImage", package=f"linux-image {name}.0-1") for name in row]
-    arms = tuple(Arm(kernel.name, kernel, "", "quiet", 224) for kernel in kernels)
-    wanted: list[tuple[str, Purpose, int]] = [(row[0], "exact", 0), (row[0], "again", 0)]
+    wanted: list[Wanted] = [(row[0], "exact", 0), (row[0], "again", 0)]
     wanted += [(name, "exact", 0) for name in row[1:]]
     wanted += [(name, "layout", seed) for seed in SEEDS for name in row]
     if counts:
         wanted += [(name, "functions", 0) for name in row]
     if anatomy:
         wanted += [(name, "anatomy", seed) for seed in (0, *ANATOMY_SEEDS) for name in row]
-    boots = tuple(BootPlan(number, *one) for number, one in enumerate(wanted))
-    text = (
-        QUESTION
-        if row == ("old", "new")
-        else QUESTION.partition("[variant")[0]
-        + "".join(f"[variant.{name.replace('.', '-')}]\nkernel = '{name}'\n" for name in row)
-    )
+    text = QUESTION
+    if row != ("old", "new"):
+        variants = (f"[variant.{name.replace('.', '-')}]\nkernel = '{name}'\n" for name in row)
+        text = QUESTION.partition("[variant")[0] + "".join(variants)
     if anatomy:
         text = f'anatomy = "path"\n{text}'
-    plan = PathPlan(
-        parse(text), arms, boots, "QEMU 7", "", "" if counts or anatomy else "no gcc", "0" * 16, row=len(row) > 2
-    )
-    made = Folder.begin(place, text, plan)
-    with made.writing():
+
+    def wrote(one: BootPlan) -> dict[str, bytes]:
+        raw = {"out": says(one.variant, one.purpose, one.seed) or b""}
+        if counts and one.purpose == "functions":
+            raw = {"out": with_symbols(8000), "counts": counts(one.variant).encode()}
+        if anatomy and one.purpose == "anatomy":
+            raw |= anatomy(one.variant, one.seed)
+        return raw
+
+    kernels = {name: Kernel(name, f"{name}.0", "bzImage", package=f"linux-image {name}.0-1") for name in row}
+    return made(place, text, kernels, wanted, wrote, "" if counts or anatomy else "no gcc")
+
+
+Wanted = tuple[str, Purpose, int]
+
+
+def made(
+    place: Path,
+    text: str,
+    kernels: Mapping[str, Kernel],
+    wanted: Sequence[Wanted],
+    wrote: Callable[[BootPlan], dict[str, bytes]],
+    why: str,
+) -> Folder:
+    """A folder of boots of these kernels, each a variant, that ``wrote`` such files; nothing in "out": it panicked."""
+    arms = tuple(Arm(name, kernel, "", "quiet", 224) for name, kernel in kernels.items())
+    boots = tuple(BootPlan(number, *one) for number, one in enumerate(wanted))
+    plan = PathPlan(parse(text), arms, boots, "QEMU 7", "", why, "0" * 16, row=len(arms) > 2)
+    folder = Folder.begin(place, text, plan)
+    with folder.writing():
         for one in boots:
-            wrote = says(one.variant, one.purpose, one.seed)
-            raw = {"out": wrote or b"", "console": b""}
-            if counts and one.purpose == "functions":
-                wrote = with_symbols(8000)
-                raw |= {"out": wrote, "counts": counts(one.variant).encode()}
-            if anatomy and one.purpose == "anatomy":
-                raw |= anatomy(one.variant, one.seed)
-                wrote = raw["out"]
-            made.write_raw(one.number, raw)
-            problem = "" if wrote else "the guest's kernel panicked: Kernel panic - not syncing: no init"
-            made.append(Booted(float(one.number), one.number, 9.0, problem, ("last line",) if problem else ()))
-        made.append(Ended(99.0, run.COMPLETE))
-    return made
+            raw = {"console": b"", **wrote(one)}
+            folder.write_raw(one.number, raw)
+            problem = "" if raw["out"] else "the guest's kernel panicked: Kernel panic - not syncing: no init"
+            folder.append(Booted(float(one.number), one.number, 9.0, problem, ("last line",) if problem else ()))
+        folder.append(Ended(99.0, run.COMPLETE))
+    return folder
+
+
+def texts(found: PathAccount, detail: Detail) -> dict[str, str]:
+    """A result in every format, each as one line."""
+    said = {name: rendered(found, name, detail) for name in TEXTS}
+    said["html"] = html_of(found, (), detail)
+    said["console"] = "\n".join(line.plain for line in lines(of_path(found, detail))).encode()
+    return {name: " ".join(text.decode().split()) for name, text in said.items()}

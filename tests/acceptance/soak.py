@@ -14,7 +14,6 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from waiting import until
@@ -34,38 +33,19 @@ SYSCTLS = ("kernel.printk_ratelimit_burst", "kernel.printk_ratelimit", "vm.stat_
 """Settings that nobody minds; each stand has one of its own."""
 
 
-@dataclass
 class Tally:
-    """What happened."""
+    """What happened, by name; of kills also after which line of the journal."""
 
-    kills: int = 0
-    restores: int = 0
-    killed_restores: int = 0
-    continued: int = 0
-    completed: int = 0
-    trials: int = 0
-    in_flight: int = 0
-    """Trials that were begun and never finished."""
-    before_folder: int = 0
-    """Kills before there was a folder."""
-    sealed: int = 0
-    """Lines whose seal was followed, over all looks at a folder."""
-    moments: collections.Counter[str] = field(default_factory=collections.Counter)
-    """The last line of the journal at the kill -> kills."""
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self) -> None:
+        self.counts: collections.Counter[str] = collections.Counter()
+        self._lock = threading.Lock()
 
     def add(self, name: str, by: int = 1) -> None:
-        with self.lock:
-            setattr(self, name, getattr(self, name) + by)
+        with self._lock:
+            self.counts[name] += by
 
     def __str__(self) -> str:
-        moments = ", ".join(f"{name} {count}" for name, count in self.moments.most_common())
-        return (
-            f"{self.kills} kills ({moments}): every knob back, nothing left over; {self.restores} times by `iodelta "
-            f"restore` (itself killed {self.killed_restores} times), {self.continued} times by the next run; "
-            f"{self.completed} experiments completed, {self.trials} finished trials all readable, {self.in_flight} in "
-            f"flight lost; {self.sealed} sealed lines followed, no false alarm"
-        )
+        return ", ".join(f"{name}: {count}" for name, count in sorted(self.counts.items()))
 
 
 class Victim:
@@ -99,9 +79,8 @@ class Victim:
             self._complete()
             return
         self.tally.add("kills")
-        with self.tally.lock:
-            events = journal(self.folder) if self.folder.exists() else []
-            self.tally.moments[events[-1]["type"] if events else "no folder yet"] += 1
+        events = journal(self.folder) if self.folder.exists() else []
+        self.tally.add(f"kills after {events[-1]['type'] if events else 'nothing'}")
         if self.rng.random() < 0.5:
             self._restore()
             self._check_nothing_is_left()
@@ -126,7 +105,7 @@ class Victim:
             time.sleep(self.rng.uniform(0, 0.8))
             running.signal(signal.SIGKILL)
             running.wait()
-            self.tally.add("killed_restores")
+            self.tally.add("killed restores")
         done = self.stand.run("restore")
         assert done.code == 0, done
         self.tally.add("restores")
@@ -153,13 +132,12 @@ class Victim:
         self._check_nothing_is_left()
         self.tally.add("completed")
         self.tally.add("trials", ended)
-        self.tally.add("in_flight", begun - ended)
+        self.tally.add("trials lost in flight", begun - ended)
         self._fresh()
 
     def _count(self, before: dict[int, float]) -> None:
         """Finished trials stay, as they were; the folder opens."""
         if not self.folder.exists():
-            self.tally.add("before_folder")
             return
         after = finished(self.folder)
         lines = [event["trial"] for event in journal(self.folder) if event["type"] == "finished"]
@@ -169,7 +147,7 @@ class Victim:
         assert account.exit_code in (*GOOD, 4), "the folder does not open"
         assert not account.broken, f"a false alarm of the seal: {account.broken}"
         assert account.seal is not None
-        self.tally.add("sealed", account.seal.lines)
+        self.tally.add("sealed lines", account.seal.lines)
 
     def _note_groups(self) -> None:
         texts = [path.read_text() for path in (*self.stand.pending(), self.folder / "journal.jsonl") if path.exists()]
@@ -198,7 +176,7 @@ def soak(place: Path, kills: int, *, seed: int, stands: int = 2, log: bool = Fal
         try:
             with Stand(own) as stand:
                 victim = Victim(stand, number, tally, rng)
-                while tally.kills < kills and not problems:
+                while tally.counts["kills"] < kills and not problems:
                     victim.kill_once()
                     if log:
                         sys.stderr.write(f"{time.strftime('%H:%M:%S')} {tally}\n")

@@ -12,8 +12,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import counted_boots
 import pytest
 from click.testing import CliRunner
+from counted_boots import Wanted, texts
 
 from iodelta.bisect import counted as counted_search
 from iodelta.bisect.log import OUTPUT
@@ -23,35 +25,21 @@ from iodelta.cli.main import cli
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import parse
 from iodelta.history.counts import nights_of
-from iodelta.lab.folder import Booted, Ended, Folder
+from iodelta.lab.folder import Booted, Folder
 from iodelta.machine import LocalMachine
 from iodelta.path import run
 from iodelta.path.judge import PathAccount
 from iodelta.path.moved import Birth, Names, births, phases
-from iodelta.path.plan import SHARING_SEEDS, Arm, BootPlan, PathPlan, Purpose
+from iodelta.path.plan import SHARING_SEEDS, BootPlan, PathPlan
 from iodelta.path.sharing_job import refuse
-from iodelta.report.formats.html.result import html_of
-from iodelta.report.formats.render import TEXTS, rendered
-from iodelta.report.formats.terminal import lines
-from iodelta.report.stories.path import of_path
+from iodelta.report.formats.render import rendered
 from iodelta.report.stories.story import Detail
 from iodelta.study.counted import counted
 from iodelta.vm import boot
 from iodelta.vm.kernels import Kernel
 from iodelta.vm.spec import Spec
 
-QUESTION = """
-machine = "vm"
-clock = "instructions"
-anatomy = "sharing"
-[workload]
-rw = "randread"
-direct = 1
-[variant.old]
-kernel = "6.12"
-[variant.new]
-kernel = "6.12"
-"""
+QUESTION = 'anatomy = "sharing"' + counted_boots.QUESTION.replace('6.1"', '6.12"')
 
 SYMBOLS = """\
 0000000000000000 A __per_cpu_start
@@ -78,23 +66,20 @@ def of_guest(moved: int) -> tuple[bytes, bytes]:
 
 def folder(place: Path, *, baseline: int, variant: int, again: int | None = None, layout: int | None = None) -> Folder:
     """Boots whose I/Os move so many lines; ``again``: of the second boot of the baseline, ``layout``: of the sweep."""
-    kernel = Kernel("6.12", "6.12.0", "bzImage", package="linux-image 6.12.0-1")
-    arms = tuple(Arm(name, kernel, "", "quiet", 224) for name in ("old", "new"))
-    wanted: list[tuple[str, Purpose, int]] = [("old", "exact", 0), ("old", "again", 0), ("new", "exact", 0)]
+    wanted: list[Wanted] = [("old", "exact", 0), ("old", "again", 0), ("new", "exact", 0)]
     wanted += [(name, "layout", seed) for seed in SHARING_SEEDS for name in ("old", "new")]
-    boots = tuple(BootPlan(number, *boot) for number, boot in enumerate(wanted))
-    plan = PathPlan(parse(QUESTION), arms, boots, "QEMU 7", "", "lines are counted instead", "0" * 16)
-    made = Folder.begin(place, QUESTION, plan)
-    with made.writing():
-        for boot in boots:
-            moved = variant if boot.variant == "new" else baseline
-            moved = again if boot.purpose == "again" and again is not None else moved
-            moved = layout if boot.purpose == "layout" and layout is not None else moved
-            out, counts = of_guest(moved)
-            made.write_raw(boot.number, {"out": out, "console": b"", "counts": counts})
-            made.append(Booted(float(boot.number), boot.number, 9.0, "", ()))
-        made.append(Ended(99.0, run.COMPLETE))
-    return made
+
+    def wrote(boot: BootPlan) -> dict[str, bytes]:
+        moved = variant if boot.variant == "new" else baseline
+        moved = again if boot.purpose == "again" and again is not None else moved
+        moved = layout if boot.purpose == "layout" and layout is not None else moved
+        out, counts = of_guest(moved)
+        return {"out": out, "counts": counts}
+
+    kernel = Kernel("6.12", "6.12.0", "bzImage", package="linux-image 6.12.0-1")
+    return counted_boots.made(
+        place, QUESTION, {"old": kernel, "new": kernel}, wanted, wrote, "lines are counted instead"
+    )
 
 
 def account(place: Path, **moved: int) -> PathAccount:
@@ -144,19 +129,13 @@ def test_boots_whose_counts_differ_are_no_result_even_if_the_guests_wrote_the_sa
 
 def test_every_format_names_the_line_its_writers_and_what_is_not_seen(tmp_path: Path) -> None:
     result = account(tmp_path / "told", baseline=1, variant=0)
-    detail = Detail(lines=True)
-    texts = {name: rendered(result, name, detail) for name in TEXTS}
-    texts["html"] = html_of(result, (), detail)
-    texts["console"] = "\n".join(line.plain for line in lines(of_path(result, detail))).encode()
-    for name, text in texts.items():
-        squeezed = b" ".join(text.replace(b"\\_", b"_").split())
-        assert b"rq_wb" in squeezed, name
-        assert b"wbt_init" in squeezed, name
-        assert b"One interleaving of many" in squeezed, name
-        assert b"IOPS" not in squeezed.replace(b"base64", b""), name
-    sentence = b"1.00 line per I/O: rq_wb, written by submit, complete."
-    for name in ("mail", "markdown", "console", "html"):
-        assert sentence in b" ".join(texts[name].replace(b"\\_", b"_").split()), name
+    for name, text in texts(result, Detail(lines=True)).items():
+        said = text.replace("\\_", "_")
+        for words in ("rq_wb", "wbt_init", "One interleaving of many"):
+            assert words in said, name
+        assert "IOPS" not in said, name
+        if name in ("mail", "markdown", "console", "html"):
+            assert "1.00 line per I/O: rq_wb, written by submit, complete." in said, name
 
 
 def test_json_and_csv_hold_every_line_with_its_numbers(tmp_path: Path) -> None:
