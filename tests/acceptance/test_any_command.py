@@ -99,17 +99,6 @@ def test_a_slower_script_is_a_regression_its_placebo_is_equivalent_and_a_strange
     assert "rate (1/s) (higher is better)" in compared.out, compared
 
 
-def test_a_command_that_may_write_is_asked_for(stand: Stand) -> None:
-    file = _asked(stand.place, "timeout = '20s'")
-    refused = stand.run("run", file, "--folder", "folder")
-    assert refused.code == 2, refused
-    assert "--allow-commands" in refused.err, refused
-    assert not (stand.place / "folder").exists()
-    shown = stand.run("run", file, "--dry-run", "--allow-commands")
-    assert shown.code == 0, shown
-    assert "may write anywhere" in " ".join(shown.out.split()), shown
-
-
 def _own(place: Path, workload: str, blocks: int = 3) -> str:
     """A file whose workload is ``workload``, in two variants that differ in a parameter that changes nothing."""
     head = "margin = '5%'\n[variant.old]\n[variant.new]\n'workload.name' = 'new'\n"

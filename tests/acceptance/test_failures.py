@@ -163,18 +163,6 @@ def test_a_file_that_is_removed_ends_the_run_and_is_not_made_anew_by_fio(stand: 
 # ------------------------------------------------------------------------------------------------------- the knobs
 
 
-def test_a_knob_that_does_not_take_its_value_ends_the_run_and_says_what_the_kernel_said(
-    stand: Stand, node: str
-) -> None:
-    path = f"/sys/block/{node.removeprefix('/dev/')}/queue/read_ahead_kb"
-    before = Path(path).read_text()
-    variants = ("--variant", f"a:sysfs:{path}=256", "--variant", f"b:sysfs:{path}=plenty")
-    done = stand.run(*stand.quick(node, *variants, "--seed", "3"))
-    says(done, 4, "queue/read_ahead_kb", "plenty", "Invalid argument")
-    assert Path(path).read_text() == before
-    nothing_left(stand, node)
-
-
 @pytest.mark.night
 def test_where_sysfs_is_read_only_no_knob_is_promised(stand: Stand, node: str) -> None:
     command = 'mount -o remount,ro,bind /sys && exec "$@"'

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
-from waiting import until
 
 from iodelta.lab.turns import alone
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import resolve
 
-from .stand import GOOD, Done, Stand, kinds, shell
+from .stand import GOOD, Done, Stand, shell
 
 pytestmark = [pytest.mark.root, pytest.mark.beside]
 
@@ -96,25 +94,6 @@ def test_a_directory_that_cannot_be_written_is_refused_in_the_plan(stand: Stand)
     done = stand.run("calibrate", *words)
     assert done.code == 2, done
     assert "may not be written by you" in done.err
-
-
-def test_two_runs_do_not_measure_one_device_at_a_time(stand: Stand) -> None:
-    node = stand.loop()
-    first = stand.start(*short(node, "first", blocks=200))
-    until(lambda: kinds(stand.place / "first", "started"))
-    refused = stand.run(*short(node, "second"))
-    assert refused.code == 2, refused
-    assert f"{stand.place}/first: this run is measuring on" in refused.err
-    assert f"(process {first.pid}, since 20" in refused.err
-    assert "--wait" in refused.err
-    assert not (stand.place / "second").exists()
-    waited = stand.start(*short(node, "second", "--wait"))
-    waited.says(f"waiting: {stand.place}/first")
-    first.signal(signal.SIGINT)
-    assert first.wait().code in (3, 4)
-    assert waited.wait().code in GOOD
-    ends = [max(one["at"] for one in kinds(stand.place / "first", "finished"))]
-    assert min(one["at"] for one in kinds(stand.place / "second", "started")) > ends[0]
 
 
 SEARCH = (

@@ -177,20 +177,6 @@ def test_what_was_answered_in_words_cannot_be_skipped_afterwards(repo: Toy, tmp_
     assert (out / "log.jsonl").read_bytes() == before
 
 
-def test_an_answer_is_taken_back_and_asked_again(repo: Toy, history: list[str], tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    begin(repo, out)
-    first = proposed(out, history)
-    bisect(out, "bad")
-    assert proposed(out, history) != first
-    done = bisect(out, "undo")
-    assert done.code == 0
-    assert f"undone: {history[first][:12]}" in done.err
-    assert proposed(out, history) == first
-    with pytest.raises(RequestError, match="0 answers to undo"):
-        raise bisect(out, "undo").error or AssertionError
-
-
 @pytest.mark.parametrize(
     ("words", "what"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -35,12 +34,14 @@ def attributed(repo: Toy, folder: Path) -> str:
     return patch[:12]
 
 
-@pytest.mark.parametrize("ask", [searched, attributed])
-def test_every_format_names_the_commit_the_system_and_the_commands(
-    ask: Callable[[Toy, Path], str], repo: Toy, tmp_path: Path
-) -> None:
-    folder = tmp_path / "out"
-    guilty = ask(repo, folder)
+@pytest.fixture(params=[searched, attributed])
+def asked(request: pytest.FixtureRequest, repo: Toy, tmp_path: Path) -> tuple[Path, str]:
+    """The folder of a search or an attribution, and the guilty commit."""
+    return tmp_path / "out", request.param(repo, tmp_path / "out")
+
+
+def test_every_format_names_the_commit_the_system_and_the_commands(asked: tuple[Path, str]) -> None:
+    folder, guilty = asked
     for format_ in FORMATS:
         done = run(report_command, folder, "--format", format_)
         assert done.code == 0, done.error
@@ -58,10 +59,8 @@ def test_what_is_not_certain_is_not_called_100_percent() -> None:
     assert [probability(value) for value in (0.973, 0.9994, 0.99985)] == ["97.3 %", "99.9 %", "over 99.9 %"]
 
 
-@pytest.mark.parametrize("ask", [searched, attributed])
-def test_a_build_fails_for_a_culprit(ask: Callable[[Toy, Path], str], repo: Toy, tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    ask(repo, folder)
+def test_a_build_fails_for_a_culprit(asked: tuple[Path, str]) -> None:
+    folder, _ = asked
     (failure,) = ElementTree.fromstring(run(report_command, folder, "--format", "junit").out).iter("failure")
     assert "-10.0" in str(failure.get("message")) or "-20.0" in str(failure.get("message"))
     assert "\nnot ok 1 " in run(report_command, folder, "--format", "ktap").out
@@ -70,10 +69,8 @@ def test_a_build_fails_for_a_culprit(ask: Callable[[Toy, Path], str], repo: Toy,
         assert run(report_command, folder, "--fail-on", words).code == code, words
 
 
-@pytest.mark.parametrize("ask", [searched, attributed])
-def test_a_title_becomes_no_markup(ask: Callable[[Toy, Path], str], repo: Toy, tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    ask(repo, folder)
+def test_a_title_becomes_no_markup(asked: tuple[Path, str]) -> None:
+    folder, _ = asked
     page = run(report_command, folder, "--format", "html").out
     assert "<b>bold</b>" not in page
     assert "&lt;b&gt;bold" in page
@@ -83,12 +80,8 @@ def test_a_title_becomes_no_markup(ask: Callable[[Toy, Path], str], repo: Toy, t
     assert all(r"\|cell\|" in line for line in rows)
 
 
-@pytest.mark.parametrize("ask", [searched, attributed])
-def test_no_line_of_a_terminal_is_wider_than_80_but_commands(
-    ask: Callable[[Toy, Path], str], repo: Toy, tmp_path: Path
-) -> None:
-    folder = tmp_path / "out"
-    ask(repo, folder)
+def test_no_line_of_a_terminal_is_wider_than_80_but_commands(asked: tuple[Path, str]) -> None:
+    folder, _ = asked
     for options in ((), ("--verbose",)):
         shown = run(report_command, folder, *options).out.partition("\nTo do it again\n")[0].splitlines()
         prose = [line for line in shown if not line.startswith("All details: ")]
@@ -96,10 +89,8 @@ def test_no_line_of_a_terminal_is_wider_than_80_but_commands(
         assert max(map(len, prose)) <= 80
 
 
-@pytest.mark.parametrize("ask", [searched, attributed])
-def test_one_screen_leaves_the_method_to_verbose(ask: Callable[[Toy, Path], str], repo: Toy, tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    ask(repo, folder)
+def test_one_screen_leaves_the_method_to_verbose(asked: tuple[Path, str]) -> None:
+    folder, _ = asked
     screen, whole = run(report_command, folder).out, run(report_command, folder, "--verbose").out
     assert f"All details: `iodelta report {folder} --verbose`" in " ".join(screen.split())
     assert "\nMethod\n" not in screen

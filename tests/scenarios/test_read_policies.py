@@ -7,9 +7,7 @@ import itertools
 import json
 import os
 import re
-import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,7 +25,7 @@ from iodelta.parts.mirrors.gist import POLICIES
 from iodelta.parts.mirrors.order import SERIES, requests, simulated
 from iodelta.parts.scenarios import btrfs_read_policy, catalogue, read_policy_order
 from iodelta.parts.scenarios.slowing import JOIN, LEAVE, Pace, slow
-from scenarios.test_stage import enter, left
+from scenarios.test_stage import enter, killed, left
 
 MIB = 1 << 20
 
@@ -65,20 +63,10 @@ def limited() -> set[str]:
 @pytest.mark.root
 @pytest.mark.parametrize(("name", "count"), [("btrfs", 2), ("order", 4)])
 def test_a_killed_scenario_leaves_no_disk_no_filesystem_and_no_limit(tmp_path: Path, name: str, count: int) -> None:
-    held = subprocess.Popen(
-        [sys.executable, "-c", HELD, str(tmp_path), name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert held.stdin is not None
-    assert held.stdout is not None
-    try:
-        assert any(line == "made\n" for line in held.stdout)
+    with killed(HELD, str(tmp_path), name) as said:
+        assert any(line == "made\n" for line in said)
         disks = disks_below(tmp_path)
         assert len(disks) == count
-    finally:
-        held.send_signal(signal.SIGKILL)
-        held.wait()
-        held.stdin.close()
-        held.stdout.close()
     assert [outcome.done for outcome in restore_pending(LocalMachine())] == [True]
     assert left(tmp_path) == []
     assert disks_below(tmp_path) == set()
@@ -158,18 +146,6 @@ def test_on_a_real_mirror_the_cache_below_serves_what_an_earlier_slot_has_read(t
 def served(disk: str) -> int:
     """Reads that a disk has completed."""
     return int(Path(f"/sys/block/{disk.removeprefix('/dev/')}/stat").read_text().split()[0])
-
-
-def test_what_was_measured_before_the_blocks_stands_in_the_experiment_s_text() -> None:
-    line = read_policy_order.MARK + json.dumps(
-        ["placebo", ["random"] * 5, {1: [1.0], 32: [2.0]}, {1: [3.0], 32: [4.0]}]
-    )
-    variants = '[variant.round-robin]\nx = "1"\n[variant.queue]\nx = "2"\n'
-    values = {"target": "/dev/x", "as_made": line, "variants": variants}
-    text = read_policy_order.SCENARIO.text(values, full=False)
-    assert len(parse(text).cells) == 2
-    ((name, slots, rates, predicted),) = read_policy_order.as_made(text)
-    assert (name, slots, rates[32], predicted[1]) == ("placebo", ("random",) * 5, (2.0,), (3.0,))
 
 
 @pytest.mark.root

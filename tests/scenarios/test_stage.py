@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 from workshop import backing_files
@@ -47,6 +49,18 @@ def left(home: Path) -> list[str]:
     return [name for name in (*backing, *mounts, *stages) if name.startswith(f"{home}/iodelta-scenario-")]
 
 
+@contextmanager
+def killed(program: str, *words: str) -> Iterator[IO[str]]:
+    """What a program of Python says, which is killed in the end."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", program, *words], stdin=pipe, stdout=pipe, text=True) as held:
+        assert held.stdout is not None
+        try:
+            yield held.stdout
+        finally:
+            held.send_signal(signal.SIGKILL)
+
+
 def build(stage: Stage) -> str:
     disk = stage.disk("one", 32 * MIB, parts=2)
     assert Path(stage.mount(f"{disk}p1", "first")).is_dir()
@@ -75,22 +89,11 @@ def test_they_are_gone_after_a_failure_too(tmp_path: Path, state: Path) -> None:
 
 @pytest.mark.root
 def test_after_a_kill_the_next_start_removes_them(tmp_path: Path) -> None:
-    held = subprocess.Popen(
-        [sys.executable, "-c", HELD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert held.stdin is not None
-    assert held.stdout is not None
-    try:
-        disk = held.stdout.readline().strip()
-        assert disk.startswith("/dev/loop")
+    with killed(HELD, str(tmp_path)) as said:
+        assert said.readline().startswith("/dev/loop")
         assert len(left(tmp_path)) == 3
         assert restore_pending(LocalMachine()) == [], "what a live scenario uses is left alone"
         assert len(left(tmp_path)) == 3
-    finally:
-        held.send_signal(signal.SIGKILL)
-        held.wait()
-        held.stdin.close()
-        held.stdout.close()
     assert [outcome.done for outcome in restore_pending(LocalMachine())] == [True]
     assert left(tmp_path) == []
 

@@ -11,6 +11,7 @@ import math
 import msgspec
 import numpy as np
 import pytest
+import simulate
 
 from iodelta.trial import Direction, Quantity, Trial
 from iodelta.verdict import Rules, Series, judge_all, metric
@@ -27,15 +28,8 @@ def series(base: tuple[float, float], new: tuple[float, float], blocks: int, see
     """Run-to-run results of two governors, (MB/s, spread) each, and a device that drifts by 3 %."""
     rng = np.random.default_rng(seed)
     drift = 0.03 * np.cumsum(rng.normal(size=blocks)) / math.sqrt(blocks)
-    values = [
-        tuple((1e6 * level * np.exp(drift + spread / level * rng.normal(size=blocks))).tolist())
-        for level, spread in (base, new)
-    ]
-    first = tuple(bool(coin) for coin in rng.random(blocks) < 0.5)
-    odd, even = tuple(range(0, 2 * blocks, 2)), tuple(range(1, 2 * blocks, 2))
-    return Series(
-        "512k", BANDWIDTH, "performance", "powersave", tuple(range(blocks)), values[0], values[1], first, odd, even
-    )
+    values = [1e6 * level * np.exp(drift + spread / level * rng.normal(size=blocks)) for level, spread in (base, new)]
+    return simulate.series(values[0], values[1], rng.random(blocks) < 0.5, name="read.bandwidth")
 
 
 def trials(new: tuple[float, float], blocks: int, seed: int) -> list[Trial]:

@@ -104,17 +104,6 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_the_instruction_clock_is_deterministic_and_kvm_never_counts_instructions() -> None:
-    words = boot.command(boot.Boot("image", "initrd", clock="instructions"), console="null", out="null")
-    assert "shift=0,sleep=off" in words
-    assert words[words.index("-smp") + 1] == "1"
-    assert words[words.index("-cpu") + 1] == "qemu64"
-    assert "base=2026-01-01,clock=vm" in words
-    sweep = boot.command(boot.Boot("image", "initrd", clock="instructions", seed=3), console="null", out="null")
-    assert sweep[sweep.index("-cpu") + 1] == "qemu64,+rdrand"
-    assert sweep[sweep.index("-seed") + 1] == "3"
-
-
 def test_without_qemu_or_memory_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(MeasureError, match="a guest needs 10000160 MiB of memory"):
         boot.enough_memory(10_000_000)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from bisection.toy import Toy
 from click.testing import CliRunner
 
 from iodelta.cli.main import cli
@@ -73,34 +73,18 @@ def test_a_guest_of_more_cpus_or_nodes_than_its_kernel_sees_is_refused_before_it
     assert alone.lacks(4, 2) == []
 
 
-class Tree:
+class Tree(Toy):
     """A repository that is made as a kernel is, in no time."""
 
     def __init__(self, path: Path, log: Path) -> None:
-        self.path, self._log = path, log
-        path.mkdir()
-        self._git("init", "-q", "-b", "main")
+        super().__init__(path)
+        self._log = log
         (path / "Makefile").write_text(MAKEFILE.replace("@LOG@", str(log)))
-
-    def commit(self, speed: str) -> str:
-        """One commit more; its hash."""
-        (self.path / "speed").write_text(f"{speed}\n")
-        self._git("add", "-A")
-        self._git("-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "-q", "-m", speed)
-        return self._git("rev-parse", "HEAD")
 
     @property
     def builds(self) -> int:
         """How often the kernel was compiled."""
         return len(self._log.read_text().splitlines()) if self._log.exists() else 0
-
-    def untouched(self) -> tuple[str, list[str]]:
-        """All that a build must leave as it is."""
-        files = sorted(str(path) for path in self.path.rglob("*") if ".git" not in path.parts)
-        return self._git("status", "--porcelain") + self._git("rev-parse", "--abbrev-ref", "HEAD"), files
-
-    def _git(self, *words: str) -> str:
-        return subprocess.run(["git", *words], cwd=self.path, check=True, capture_output=True, text=True).stdout.strip()
 
 
 class Done(NamedTuple):
