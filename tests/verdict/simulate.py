@@ -10,18 +10,10 @@ from numpy.typing import NDArray
 
 from benchmarks.noise import Noise, experiments
 from iodelta.trial import Direction, Latency, Quantity, Trial
-from iodelta.verdict import Change, Judgement, Rules, Series, account, judge_series, metric, next_step
+from iodelta.verdict import Judgement, Rules, Series, account, judge_series, metric, next_step
 from iodelta.verdict.outlook import Outlook
 
 Floats = NDArray[np.float64]
-
-
-def bounds(change: Change | None) -> tuple[float, float]:
-    """The ends of an interval that there must be."""
-    assert change is not None
-    assert change.low is not None
-    assert change.high is not None
-    return change.low, change.high
 
 
 def series(

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import math
 
-import msgspec
 import numpy as np
 import pytest
-import simulate
 
 from iodelta.trial import Direction, Quantity, Trial
 from iodelta.verdict import Rules, Series, judge_all, metric
@@ -28,8 +26,15 @@ def series(base: tuple[float, float], new: tuple[float, float], blocks: int, see
     """Run-to-run results of two governors, (MB/s, spread) each, and a device that drifts by 3 %."""
     rng = np.random.default_rng(seed)
     drift = 0.03 * np.cumsum(rng.normal(size=blocks)) / math.sqrt(blocks)
-    values = [1e6 * level * np.exp(drift + spread / level * rng.normal(size=blocks)) for level, spread in (base, new)]
-    return simulate.series(values[0], values[1], rng.random(blocks) < 0.5, name="read.bandwidth")
+    values = [
+        tuple((1e6 * level * np.exp(drift + spread / level * rng.normal(size=blocks))).tolist())
+        for level, spread in (base, new)
+    ]
+    first = tuple(bool(coin) for coin in rng.random(blocks) < 0.5)
+    odd, even = tuple(range(0, 2 * blocks, 2)), tuple(range(1, 2 * blocks, 2))
+    return Series(
+        "512k", BANDWIDTH, "performance", "powersave", tuple(range(blocks)), values[0], values[1], first, odd, even
+    )
 
 
 def trials(new: tuple[float, float], blocks: int, seed: int) -> list[Trial]:
@@ -71,6 +76,15 @@ def test_a_governor_that_only_lowers_throughput_gets_one(seed: int) -> None:
     assert words["read.jitter"] != "regression"
 
 
+def test_between_runs_both_verdicts_come_too_given_the_blocks_that_spread_needs() -> None:
+    both = [series(PERFORMANCE, POWERSAVE, 60, seed) for seed in range(10)]
+    assert all(judge(one, RULES).word == "regression" for one in both)
+    spreads = [judge_spread(one, RULES) for one in both]
+    assert sum(verdict.word == "regression" for verdict in spreads) >= 8
+    ratios = [verdict.ratio for verdict in spreads if verdict.ratio is not None]
+    assert float(np.median(ratios)) == pytest.approx(1.67, rel=0.15)
+
+
 def test_a_governor_that_only_widens_throughput_is_no_slower() -> None:
     found = [series(PERFORMANCE, (780.0, 60.0), 60, seed) for seed in range(8)]
     assert sum(judge_spread(one, RULES).word == "regression" for one in found) >= 6
@@ -79,7 +93,18 @@ def test_a_governor_that_only_widens_throughput_is_no_slower() -> None:
 
 def test_a_steadier_variant_is_an_improvement_and_swapping_the_variants_swaps_the_words() -> None:
     one = series((780.0, 20.0), (780.0, 60.0), 40, 1)
-    other = msgspec.structs.replace(one, baseline_values=one.variant_values, variant_values=one.baseline_values)
+    other = Series(
+        one.cell,
+        one.metric,
+        "powersave",
+        "performance",
+        one.blocks,
+        one.variant_values,
+        one.baseline_values,
+        one.baseline_first,
+        one.variant_at,
+        one.baseline_at,
+    )
     wider, steadier = judge_spread(one, RULES), judge_spread(other, RULES)
     assert (wider.word, steadier.word) == ("regression", "improvement")
     assert "more erratic" in wider.phrase
@@ -103,7 +128,9 @@ def test_equal_spread_in_very_many_blocks_is_equivalent() -> None:
     ("baseline", "variant", "rule"),
     [
         ((), (), "verdict.no-blocks"),
+        ((1.0,), (2.0,), "spread.few-blocks"),
         ((1.0, 1.1) * 3, (1.2, 1.0) * 3, "spread.few-blocks"),
+        ((1.0,) * 10, (2.0,) * 10, "spread.constant"),
         ((1.0,) * 10, tuple(1.0 + 0.1 * at for at in range(10)), "spread.constant"),
         ((0.0, *(1.0,) * 9), tuple(1.0 + 0.1 * at for at in range(10)), "spread.nothing-done"),
         ((math.nan, *(1.0,) * 9), tuple(1.0 + 0.1 * at for at in range(10)), "verdict.not-positive"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from simulate import bounds, trial
+from simulate import trial
 
 from iodelta.report.stories.evidence import evidence
 from iodelta.trial import Trial
@@ -44,10 +44,14 @@ def test_a_debt_that_lasts_is_never_equivalent_and_the_way_out_is_said(seed: int
         assert "is withheld: the state of new is not reached" in found.phrase
         assert "[design] conditioning = 3" in found.phrase
     assert "verdict.state-not-reached" in {finding.rule for finding in found.findings}
-    low, high = bounds(found.deployed)
-    assert low <= np.expm1(-0.15) <= high
-    low, high = bounds(found.direct)
-    assert low - 0.003 <= 0 <= high + 0.003, "the variant itself is equal"
+    assert found.deployed is not None
+    assert found.deployed.low is not None
+    assert found.deployed.high is not None
+    assert found.deployed.low <= np.expm1(-0.15) <= found.deployed.high
+    assert found.direct is not None
+    assert found.direct.low is not None
+    assert found.direct.high is not None
+    assert found.direct.low - 0.003 <= 0 <= found.direct.high + 0.003, "the variant itself is equal"
 
 
 @pytest.mark.parametrize("uncounted", [1, 3])
@@ -61,15 +65,20 @@ def test_a_state_that_enough_uncounted_trials_reach_needs_no_warning() -> None:
     found = judged(superblocks(1, 0.03, 0.0, 3))
     assert found.word == "regression"
     assert "verdict.state-not-reached" not in {finding.rule for finding in found.findings}
-    low, high = bounds(found.typical)
-    assert low <= np.expm1(-0.03) <= high
+    assert found.typical is not None
+    assert found.typical.low is not None
+    assert found.typical.high is not None
+    assert found.typical.low <= np.expm1(-0.03) <= found.typical.high
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_state_still_to_come_is_in_what_is_said_of_the_deployed_change(seed: int) -> None:
     """Noise of 3 % hides that 8 of 15 % are still to come after three uncounted trials; the interval must not."""
     found = judged(superblocks(seed, 0.03, 0.8, 3, cv=0.03))
-    low, high = bounds(found.deployed or found.typical)
-    assert low <= np.expm1(-0.15) <= high
+    said = found.deployed or found.typical
+    assert said is not None
+    assert said.low is not None
+    assert said.high is not None
+    assert said.low <= np.expm1(-0.15) <= said.high
     if found.deployed is not None and not found.findings:
         assert "is not excluded: deployed, it may be" in " ".join(evidence(found))
