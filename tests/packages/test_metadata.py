@@ -5,6 +5,7 @@ from __future__ import annotations
 import email
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
+from fio_files import write
 
 ROOT = Path(__file__).parents[2]
 
@@ -93,3 +95,23 @@ def test_every_script_of_others_is_the_recorded_one_and_its_licences_are_in_ever
 
 def test_an_sdist_is_small(packages: Path) -> None:
     assert next(packages.glob("*.tar.gz")).stat().st_size < 3 << 20
+
+
+def test_the_wheel_holds_what_git_has_and_makes_a_report(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    files = subprocess.check_output(["git", "ls-files", "src/iodelta"], cwd=ROOT, text=True).split()
+    assert len(files) > 400
+    assert {name.removeprefix("src/") for name in files} <= set(wheel.namelist())
+    wheel.extractall(tmp_path)
+    write(tmp_path / "A/x.json", 1000)
+    write(tmp_path / "B/x.json", 900)
+    code = """
+import importlib.metadata, iodelta, sys
+print(iodelta.__file__, iodelta.compare("A", "B").report("html")[:15])
+[entry] = next(importlib.metadata.distributions(name="iodelta", path=sys.path[:2])).entry_points
+sys.argv[1:] = ["--version"]
+entry.load()()
+"""
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{tmp_path}/iodelta/__init__.py <!doctype html>\niodelta, version ")
