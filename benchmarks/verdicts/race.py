@@ -113,7 +113,7 @@ def _own(words: dict[float, list[Verdict]]) -> Result:
         return sum(verdict.word in wanted for verdict in words[change]) / len(words[change])
 
     found = (share(CHANGES[1], "regression"), share(CHANGES[2], "regression"), share(CHANGES[3], "regression"))
-    times = np.sort([2.0 * v.blocks if v.word == "regression" else math.inf for v in words[TARGET]])
+    times = np.sort([2.0 * v.stopped if v.word == "regression" else math.inf for v in words[TARGET]])
     sure, even = (float(times[math.ceil(q * len(times)) - 1]) for q in (SURE, 0.5))
     alarms = share(0.0, "regression", "improvement")
     return Result("iodelta", "pairs", "16-160", alarms, found, even, sure, even, peer=False)

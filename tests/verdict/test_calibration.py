@@ -44,7 +44,7 @@ def words(model: str, change: float, seed: int) -> tuple[dict[str, float], float
     judged = judge_series(found, Rules(metrics=IOPS, looks=ALONE.looks, family="each", carry="ignored")).verdicts
     every = [verdict.word for verdict in judged]
     shares = {word: every.count(word) / len(every) for word in ("regression", "improvement", "equivalent")}
-    return shares, float(np.median([verdict.blocks for verdict in judged]))
+    return shares, float(np.median([verdict.stopped for verdict in judged]))
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -75,7 +75,7 @@ def test_a_change_is_judged_as_its_mirror_image() -> None:
     rules = Rules(metrics=IOPS, looks=(9, 12, 16, 22, 26, 32, 40), family="each", carry="ignored")
     there, back = (judge_series(series, rules).verdicts for series in (found, [mirrored(one) for one in found]))
     assert [OPPOSITE[one.word] for one in there] == [one.word for one in back]
-    assert [one.blocks for one in there] == [one.blocks for one in back]
+    assert [one.stopped for one in there] == [one.stopped for one in back]
     assert {one.word for one in there} >= {"regression", "inconclusive"}
 
 
