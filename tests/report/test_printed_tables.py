@@ -38,7 +38,7 @@ SCALES = {"": 1.0, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 SCALES |= {"B/s": 1.0, "KiB/s": 2.0**10, "MiB/s": 2.0**20, "GiB/s": 2.0**30}
 VALUE = r"(-|[\d,]+(?:\.\d+)?(?:e[+-]\d+)?(?: (?:ns|us|ms|s|[KMG]?i?B/s))?)"
 ROW = re.compile(
-    rf"\s+(?P<name>\S.*?) +{VALUE} +{VALUE}\s+(?P<change>-|[+-]?[\d.]+ %)\*?\s+(?P<bounds>-|too few blocks|"
+    rf"\s+(?P<name>\S.*?) +{VALUE} +{VALUE}\s+(?P<change>-|[+-]?[\d.]+ %)\**\s+(?P<bounds>-|too few blocks|"
     r"(?P<low>[+-]?[\d.]+) \.\. (?P<high>[+-]?[\d.]+) %) +(?P<word>regression|improvement|equivalent|inconclusive)"
 )
 
@@ -85,6 +85,19 @@ def test_every_cell_of_an_account_can_be_read_back(width: int, scale: float, nam
         assert row["word"] == verdict["word"]
     if width == 60 and name == "new":
         assert max(len(line) for line in text.splitlines()) <= 60
+
+
+def test_changes_that_differ_from_their_values_for_different_reasons_have_different_marks() -> None:
+    """Two lines below the table began with the same star, so neither row said which was meant."""
+    told = wide(1.0, "new")
+    *others, last = told.judgement.verdicts
+    judged = msgspec.structs.replace(
+        told.judgement, verdicts=(*others, msgspec.structs.replace(last, apart="another reason"))
+    )
+    text = "\n".join(line.plain for line in lines(msgspec.structs.replace(told, judgement=judged), 80))
+    assert text.count(" %* ") == 2
+    assert text.count(" %** ") == 1
+    assert "\n* median of ratios\n** another reason\n" in text
 
 
 @pytest.mark.parametrize("names", [("results.of.the.ext4.disk" * 3, "results.of.the.xfs.disk" * 3), ("a" * 90, "b")])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 import msgspec
@@ -142,9 +142,14 @@ def table(account: Account, width: int, *, whole: bool) -> Iterator[Text]:
         yield Text(
             "(+n): n more metrics of the cell with the same verdict", style="dim"
         )
-    marks = dict.fromkeys(filter(None, (apart(row.verdict) for row in rows)))
-    for mark in marks:
-        yield Text(f"{MARK} {mark}", style="dim")
+    for why, mark in _marks(rows).items():
+        yield Text(f"{mark} {why}", style="dim")
+
+
+def _marks(rows: Sequence[Line]) -> dict[str, str]:
+    """Return why changes of the rows are not the ratios of their values, and the mark of each: one more star each."""
+    reasons = dict.fromkeys(filter(None, (apart(row.verdict) for row in rows)))
+    return {why: MARK * place for place, why in enumerate(reasons, 1)}
 
 
 def _body(
@@ -179,11 +184,12 @@ def _texts(
     """Return the heading and all rows as texts; a name that the row above has already is left out."""
     texts = [(title, *("" for _ in kept[1:]), *heads)]
     above: tuple[str, ...] = ()
+    marks = _marks(rows)
     for row in rows:
         names = row.names[: kept[-1] + 1]
         same = differs_from(names, above)
         shown = ("" if place < same else names[place] for place in kept)
-        texts.append((*shown, *_values(row.verdict)))
+        texts.append((*shown, *_values(row.verdict, marks)))
         above = names
     return texts
 
@@ -206,12 +212,11 @@ def _columns_of(rows: Sequence[Line]) -> tuple[list[str], list[int]]:
     return (shared, kept) if kept else (shared[:1], [METRIC])
 
 
-def _values(verdict: Verdict) -> tuple[str, ...]:
+def _values(verdict: Verdict, marks: Mapping[str, str]) -> tuple[str, ...]:
     change, size, bounds = verdict.change, "-", "-"
     if change is not None:
         size = measured(change.value, change.low, change.high)
-        if apart(verdict):
-            size += MARK
+        size += marks.get(apart(verdict), "")
         bounds = interval(change.low, change.high)
     elif too_thin(verdict):
         bounds = too_thin(verdict)
