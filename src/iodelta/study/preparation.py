@@ -287,7 +287,7 @@ def _departures(
             continue
         of_arm = arms.get((cell.name, variant.name), [])
         for metric in rates:
-            window = departure([reader(metric.name)(trial)[0] for trial in of_arm])
+            window = departure([reader(metric)(trial)[0] for trial in of_arm])
             if window is not None:
                 place = f"{cell.name}, {variant.name}"
                 yield _departed(place, metric.name, window, len(of_arm))
