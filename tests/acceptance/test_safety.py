@@ -60,9 +60,9 @@ def test_records_of_an_application_survive_every_run_that_does_not_name_their_de
     assert digest(node) != before
 
 
-def test_an_empty_file_whose_name_fio_cuts_does_not_lead_it_to_another(stand: Stand) -> None:
+def test_a_file_whose_name_fio_cuts_does_not_lead_it_to_another(stand: Stand) -> None:
     (stand.place / "db.img").write_bytes(b"precious" * 4096)
-    (stand.place / "db.img ").touch()
+    (stand.place / "db.img ").write_bytes(bytes(16 << 10))
     (stand.place / "harmless").symlink_to("db.img ")
     path = str(stand.place / "harmless")
     before = digest(stand.place / "db.img")
@@ -90,7 +90,7 @@ def test_a_directory_that_cannot_be_written_is_refused_in_the_plan(stand: Stand)
     done = stand.run(*short(place, "folder", "--size", "1m"))
     assert done.code == 2, done
     assert "mounted read-only" in done.err
-    words = ("--target", str(place), "--size", "1m", "--budget", "5s", "--folder", "calibration")
+    words = ("--target", str(place), "--size", "1m", "--budget", "5m", "--folder", "calibration")
     done = stand.run("calibrate", *words)
     assert done.code == 2, done
     assert "may not be written by you" in done.err
