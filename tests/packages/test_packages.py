@@ -183,7 +183,11 @@ def test_the_package_of_debian_is_small(dist: Path) -> None:
 
 
 def test_the_wheel_runs_on_every_python_that_is_here(dist: Path, tmp_path: Path) -> None:
-    pythons = [python for minor in range(11, 16) if (python := shutil.which(f"python3.{minor}")) is not None]
+    # A shim of pyenv is here for every version that it knows, and ends with an error for one that is not chosen.
+    found = [python for minor in range(11, 16) if (python := shutil.which(f"python3.{minor}")) is not None]
+    pythons = [
+        python for python in found if subprocess.run([python, "-V"], capture_output=True, check=False).returncode == 0
+    ]
     assert pythons
     write(tmp_path / "x.json", 1234)
     for number, python in enumerate(pythons):

@@ -31,7 +31,7 @@ def in_markdown(page: str) -> Rows:
         if line.startswith("#"):
             title = line.strip("# ")
         if line.startswith("|"):
-            rows.append((title, [plain(cell.replace("\\", "")) for cell in line.strip("|").split("|")]))
+            rows.append((title, [cell.replace("\\", "").strip() for cell in line.strip("|").split("|")]))
     return rows
 
 
@@ -41,7 +41,7 @@ def in_mail(page: str) -> Rows:
         if line and not line.startswith(" "):
             title = line
         elif line.strip():
-            rows.append((title, [plain(cell) for cell in re.split(" {2,}", line.strip())]))
+            rows.append((title, re.split(" {2,}", line.strip())))
     return rows
 
 
@@ -51,13 +51,16 @@ def in_html(page: str) -> Rows:
         title = html.unescape(part.partition("</h3>")[0])
         for row in re.findall(r"<tr>(.*?)</tr>", part, re.DOTALL):
             cells = re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)
-            rows.append((title, [plain(html.unescape(re.sub("<[^>]*>", "", cell))) for cell in cells]))
+            rows.append((title, [html.unescape(re.sub("<[^>]*>", "", cell)).strip() for cell in cells]))
     return rows
 
 
 def triples(rows: Rows) -> Iterator[tuple[str, str, str]]:
-    """Two values and a change beside each other."""
-    for _, cells in rows:
+    """Two values and a change beside each other, but for those with a note, which says why they do not add up."""
+    for _, noted in rows:
+        if any(re.search(r"\[\d+\]$", cell) for cell in noted):
+            continue
+        cells = [plain(cell) for cell in noted]
         for old, new, change in zip(cells, cells[1:], cells[2:], strict=False):
             if VALUE.fullmatch(old) and VALUE.fullmatch(new) and re.fullmatch(CHANGE, change):
                 yield old, new, change
@@ -67,7 +70,8 @@ def of_other_sign(rows: Rows) -> Iterator[tuple[str, str, str]]:
     """Of tables apart: medians as measured, and a change that says the opposite of them."""
     measured: dict[tuple[str, str, str], tuple[str, str]] = {}
     heads: list[str] = []
-    for title, cells in rows:
+    for title, noted in rows:
+        cells = [plain(cell) for cell in noted]
         metric, _, kind = title.partition(": ")
         if "as measured" in kind and cells[0] == "cell":
             heads = cells

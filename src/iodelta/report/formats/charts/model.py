@@ -43,6 +43,8 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     word: str
     says: str = ""
     counted: str = ""
+    apart: str = ""
+    """Why the change is not the ratio of the two values, in three words; empty where it is."""
     resolution: float | None = None
     """Half of what the digits of single runs leave open; None where there is an interval."""
 

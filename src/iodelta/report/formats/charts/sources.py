@@ -16,6 +16,7 @@ from iodelta.ingest.layouts.order import ended
 from iodelta.plural import plural
 from iodelta.report.formats.charts.model import Effect, Source, ends_of
 from iodelta.report.stories.comparison import name_of, says_of
+from iodelta.report.stories.evidence import apart
 from iodelta.study.cell import Compared
 from iodelta.study.comparison import Comparison, with_syncs
 from iodelta.study.experiment import Account
@@ -83,6 +84,7 @@ def _effect(verdict: Verdict, several: bool) -> Effect:
         word=verdict.word,
         says=verdict.phrase,
         counted=plural(verdict.blocks, "block"),
+        apart=apart(verdict),
     )
 
 

@@ -202,6 +202,7 @@ def _mark(effect: Effect) -> Mark:
     if effect.values != (None, None):
         texts = [quantity(value, effect.metric.unit) for value in effect.values]
         values, bounds = " \u2192 ".join(texts), "no interval"
+        values += f" ({effect.apart})" * bool(effect.apart)
     if effect.low is not None:
         bounds = interval(effect.low, effect.high)
     parts = (
