@@ -121,6 +121,14 @@ def _account(
         # A doubt takes the word that the looks gave; no further block can bring it back.
         if forbidden:
             word, alone, step = "inconclusive", "inconclusive", "exhausted"
+        # A stall that came after the look takes "equivalent" back: the row shows all blocks.
+        if (
+            word == "equivalent"
+            and numbers.total is not None
+            and max(-numbers.total.low, numbers.total.high)
+            > math.log1p(rules.margin) + 1e-9
+        ):
+            word, alone, step = "inconclusive", "inconclusive", "exhausted"
     outlook = Outlook()
     if (
         numbers is not None
