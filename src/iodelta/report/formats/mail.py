@@ -174,7 +174,7 @@ def _table(table: Table) -> Iterator[str]:
             texts[place][-1] += f" [{numbered[row.note]}]"
         elif row.note:
             names[place] += f" [{numbered[row.note]}]"
-    longest = max(map(len, (*names, table.first)))
+    longest = max(map(len, (*names, plain(table.first))))
     if table.title:
         yield from paragraph(table.title)
     for columns, gap, room in _parts(_columns(table, texts), longest):
@@ -236,7 +236,8 @@ def _part(
     headings = [column.heading(height) for column in columns]
     *above, last = zip(*headings, strict=True)
     yield from (line("", heads) for heads in above)
-    yield line(table.first if len(table.first) <= room else "", last)
+    first = plain(table.first)
+    yield line(first if len(first) <= room else "", last)
     group = ""
     for place, (row, name) in enumerate(zip(table.rows, names, strict=True)):
         head, rest = (plain(row.group), name) if row.group else _split(name, room)
