@@ -64,8 +64,8 @@ def test_one_change_or_very_many_have_no_picture(count: int) -> None:
 
 def test_a_report_has_them_on_a_terminal_only() -> None:
     found = account(experiment(), {("iodepth=32", "new"): -0.05})
-    plain = "\n".join(line.plain for line in lines(found, 80))
-    drawn = "\n".join(line.plain for line in lines(found, 80, drawn=True))
+    plain = "\n".join(line.plain for line in lines(found, 80, verbose=True))
+    drawn = "\n".join(line.plain for line in lines(found, 80, verbose=True, drawn=True))
     assert "▼" not in plain
     assert "▼" in drawn
     assert max(map(len, drawn.splitlines())) <= 80

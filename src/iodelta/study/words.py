@@ -106,7 +106,7 @@ def wrap(text: str, width: int, indent: str = "", *, whole: bool = False) -> lis
     What can be pasted stays whole: a command in `` ` `` is never cut, on a line of its own if need be, nor is a word at
     a hyphen; a number keeps its ``%``.
     """
-    tied = re.sub(r"`[^`]*`| %", lambda match: match[0].replace(" ", "\0"), text)
+    tied = re.sub(r"`[^`]*`|(?<=\d) %", lambda match: match[0].replace(" ", "\0"), text)
     room = width - len(indent)
     if not whole:
         tied = " ".join(_cut(word, room) for word in tied.split(" "))
