@@ -41,7 +41,7 @@ def test_it_is_seen_at_its_size_and_takes_the_word_back(change: float, word: str
         assert found.is_withheld
         assert found.phrase.startswith(f"{word} is withheld")
         (told,) = [finding for finding in found.findings if finding.rule == "verdict.carry-over"]
-        assert "after one of new is" in told.explanation
+        assert "right after new" in told.explanation
     assert np.mean(seen) == pytest.approx(-np.log1p(change), abs=0.005)
 
 
