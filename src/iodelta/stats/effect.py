@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from iodelta.stats.special import ndtr, ndtri, stdtrit
+from iodelta.stats.special import ndtr, ndtri
 
 Floats = NDArray[np.float64]
 
@@ -196,16 +196,6 @@ def sign_flip_p_rows(d: Floats, seed: int, flips: int = FLIPS) -> Floats:
 def sign_flip_p(d: ArrayLike, seed: int = 0, flips: int = FLIPS) -> float:
     """Two-sided sign-flip permutation p value of the mean of ``d``. Raises ValueError when empty."""
     return float(sign_flip_p_rows(_row(d)[None, :], seed, flips)[0])
-
-
-def mean_t_rows(d: Floats, level: float) -> tuple[Floats, Floats, Floats]:
-    """Per row the plain mean and the bounds of its t interval; infinite with a single block."""
-    rows, n = d.shape
-    mean = np.asarray(d.mean(axis=1), dtype=np.float64)
-    if n < 2:
-        return mean, np.full(rows, -np.inf), np.full(rows, np.inf)
-    half = d.std(axis=1, ddof=1) / math.sqrt(n) * float(stdtrit(n - 1, 0.5 + level / 2))
-    return mean, np.asarray(mean - half), np.asarray(mean + half)
 
 
 def disagree(first: Estimate, other: Estimate) -> bool:

@@ -189,10 +189,6 @@ class RawDocument(msgspec.Struct):
         return float(self.timestamp)
 
 
-_INDEXES = tuple(range(BINS))
-MOST_BINS = 60 * BINS
-"""Bytes of bins: the text of all bins that fio has is shorter."""
-
 _NUMBERED = re.compile(rb"\[(\d{1,6})\]")
 """What the native core puts in the place of bins; in the text itself they are an error."""
 _decoder = decoder(RawDocument)
