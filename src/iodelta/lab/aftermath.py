@@ -8,14 +8,13 @@ time and without the noise of the writer's own trials.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from iodelta.experiment import Cell, Experiment, Option, Variant, size_bytes
 from iodelta.experiment.io_uring import TOOL
-from iodelta.lab.setup import Survey
-from iodelta.machine import Machine
 from iodelta.probe.made import made
 from iodelta.stats.carry import MEMORIES, Levels, carry_over
 from iodelta.stats.effect import log_ratios
@@ -23,6 +22,12 @@ from iodelta.trial import Trial
 from iodelta.verdict import Metric, series_of
 from iodelta.verdict.model import relative
 from iodelta.verdict.surroundings import Counts, surroundings_of
+
+if (
+    TYPE_CHECKING
+):  # every report reads what a calibration found; it does not survey a machine
+    from iodelta.lab.setup import Survey
+    from iodelta.machine import Machine
 
 ITSELF, AGAIN, WRITER = "a", "again", "writer"
 

@@ -20,7 +20,6 @@ import iodelta
 from iodelta.errors import MeasureError
 from iodelta.lab.folder import JOURNAL, PLAN, RAW, Folder
 from iodelta.lab.opened import opened, read_member
-from iodelta.report.formats.charts.model import Charts
 from iodelta.study.experiment import Account
 
 FILE = "report.cache"
@@ -33,7 +32,8 @@ class Kept(msgspec.Struct, frozen=True):
     """What a report says and draws."""
 
     account: Account
-    charts: Charts
+    charts: msgspec.Raw
+    """``Charts``, which a terminal does not need."""
 
 
 def kept(folder: Folder) -> Kept | None:
@@ -55,12 +55,14 @@ def kept(folder: Folder) -> Kept | None:
     )
 
 
-def keep(folder: Folder, account: Account, charts: Charts, key: str) -> None:
+def keep(folder: Folder, account: Account, charts: object, key: str) -> None:
     """Cache a report of the files of which ``key_of`` gave ``key``. A folder that cannot be written gets no cache."""
     if type(folder) is not Folder:
         return
     data = zstandard.ZstdCompressor(level=3).compress(
-        msgspec.msgpack.encode(Kept(account, charts))
+        msgspec.msgpack.encode(
+            Kept(account, msgspec.Raw(msgspec.msgpack.encode(charts)))
+        )
     )
     with contextlib.suppress(MeasureError):
         folder.write(FILE, key.encode() + data)

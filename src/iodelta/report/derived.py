@@ -16,9 +16,6 @@ from iodelta.lab.integrity import VERDICT
 from iodelta.lab.opened import believing
 from iodelta.report.cache import keep, kept, key_of
 from iodelta.report.documents import written
-from iodelta.report.formats.charts import figures, rounds
-from iodelta.report.formats.charts.model import Charts, Scale
-from iodelta.report.formats.charts.sources import of_account
 from iodelta.report.stories.story import PLAIN, Detail
 from iodelta.report.verdict_json import document
 from iodelta.study.changed import refuse_changed
@@ -31,6 +28,7 @@ if TYPE_CHECKING:
     import polars
 
     from iodelta.path.judge import PathAccount
+    from iodelta.report.formats.charts.model import Charts, Scale
 
 TRIALS = "trials.parquet"
 PAGE = "report.html"
@@ -54,7 +52,9 @@ def charted(folder: Folder, scale: Scale = "auto") -> tuple[Account, Charts]:
     # Charts with another axis are not kept.
     known = kept(folder) if scale == "auto" else None
     if known is not None:
-        return known.account, known.charts
+        from iodelta.report.formats.charts.model import Charts
+
+        return known.account, msgspec.msgpack.decode(known.charts, type=Charts)
     seen = _kept_if_slow(folder)
     return seen.account, _charts(seen, scale)
 
@@ -134,11 +134,16 @@ def charts_of_preparation(account: PrepareAnswer, scale: Scale = "auto") -> Char
     """Its rounds."""
     if not account.disk.rounds:
         return ()
+    from iodelta.report.formats.charts import rounds
+
     return ((ROUNDS, (rounds.figure(account.disk, log=scale == "log"),)),)
 
 
 def _charts(match: Judged, scale: Scale = "auto") -> Charts:
     """Drawn from the trials that count."""
+    from iodelta.report.formats.charts import figures
+    from iodelta.report.formats.charts.sources import of_account
+
     source = of_account(match.account, match.counted, match.environment, match.sessions)
     return tuple(figures(msgspec.structs.replace(source, scale=scale)))
 

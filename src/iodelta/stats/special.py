@@ -29,6 +29,14 @@ def _each(scalar: Callable[..., float]) -> Callable[..., Any]:
     return function
 
 
+_erfc = _each(math.erfc)
+
+
+def ndtr(z: Any) -> Any:
+    """Return the probability of the standard normal below z. Looks and levels ask for hundreds of thousands."""
+    return 0.5 * _erfc(-np.asarray(z, float) * math.sqrt(0.5))
+
+
 def _ndtr(z: float) -> float:
     return 0.5 * math.erfc(-z * math.sqrt(0.5))
 
@@ -173,7 +181,6 @@ def _nctdtr(freedom: float, shift: float, t: float) -> float:
 
 
 _log_gamma = _each(math.lgamma)
-ndtr = _each(_ndtr)
 log_ndtr = _each(_log_ndtr)
 ndtri = _each(_ndtri)
 betainc = _each(_betainc)
