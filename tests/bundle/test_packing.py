@@ -149,7 +149,7 @@ def test_only_files_of_the_experiment_travel(tmp_path: Path) -> None:
     folder = carried(tmp_path / "folder", blocks=1)
     (folder.path / "notes.txt").write_text("my password")
     with folder.writing():
-        folder.append(Started(0.0, 99, "c", 9, 0, 0, "a", 1, False))
+        folder.append(Started(0.0, 99, "iodepth=1", 9, 0, 0, "slow", 1, False))
     (folder.path / "raw" / "000099.fio.json.zst").write_bytes(b"a trial that never finished")
     (folder.path / "environment-2.json").symlink_to("/etc/passwd")
     made = pack(folder, machine=NOBODY)

@@ -40,7 +40,8 @@ def test_the_same_folder_says_the_same(folder: Folder, told: tuple[Account, Char
     found = cache.kept(folder)
     assert found is not None
     assert found.account == msgspec.structs.replace(told[0], folder=str(folder.path))
-    assert html_of(found.account, found.charts) == html_of(*told)
+    drawn = msgspec.msgpack.decode(found.charts, type=Charts)
+    assert html_of(found.account, drawn) == html_of(*told)
 
 
 def rewritten(name: str) -> Callable[[Path], None]:

@@ -217,7 +217,7 @@ def test_what_a_journal_says_is_text_and_nothing_else(browser: Browser, tmp_path
     bad = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
     with serving("--folders", "runs", cwd=tmp_path) as server, folder.writing():
         folder.append(Abandoned(9.0, bad, bad))
-        folder.append(Started(9.0, 99, bad, 9, 0, 0, bad, 1))
+        folder.append(Started(9.0, 99, "iodepth=4", 9, 0, 0, "slow", 1))
         visit = opened(browser, server, server.address("x"), 390, "light")
         visit.page.get_by_text("<script>alert(1)</script>").first.wait_for()
         folder.append(Failed(9.0, 99, bad))
