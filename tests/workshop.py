@@ -60,6 +60,8 @@ class Attached:
         words = ["losetup", "--find", "--show", *options, os.fspath(image)]
         with _loops(fcntl.LOCK_SH):
             node = subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+        if "--partscan" not in options:  # the kernel keeps partitions that were added to an earlier file on this node
+            remove_partitions(node)
         return cls(node, _sequence(node))
 
     def release(self) -> None:
