@@ -39,7 +39,7 @@ def test_below_six_blocks_no_verdict_is_promised(blocks: int) -> None:
     finding = Rules.for_blocks(blocks, METRICS, comparisons=1).reachable()
     assert finding is not None
     assert finding.severity == "hard"
-    assert "at least 6 blocks" in finding.remedy
+    assert finding.remedy.startswith("use at least 6: a larger --budget")
 
 
 def test_a_large_family_on_few_blocks_can_only_show_equivalence() -> None:
@@ -130,7 +130,7 @@ def test_a_change_is_out_of_reach_exactly_where_the_engine_cannot_call_the_clear
 def test_the_blocks_that_are_asked_for_suffice_and_one_fewer_does_not(comparisons: int, blocks: int) -> None:
     finding = Rules.for_blocks(blocks, METRICS, comparisons=comparisons, family="holm").reachable()
     assert finding is not None
-    needed = int(finding.remedy.split(" blocks")[0].split()[-1])
+    needed = int(finding.remedy.removeprefix("use at least ").partition(":")[0])
     assert Rules.for_blocks(needed, METRICS, comparisons=comparisons, family="holm").reachable() is None
     assert Rules.for_blocks(needed - 1, METRICS, comparisons=comparisons, family="holm").reachable() is not None
 

@@ -75,10 +75,10 @@ def test_words_and_intervals_agree_under_load(noise: str) -> None:
     assert words > 10
 
 
-@pytest.mark.parametrize(("debt", "said"), [(0.1, "worse"), (-0.1, "better")])
-def test_what_a_trial_leaves_is_said_to_be_worse_or_better_and_never_minus_worse(debt: float, said: str) -> None:
+@pytest.mark.parametrize(("debt", "said", "sign"), [(0.1, "slower", "-"), (-0.1, "faster", r"\+")])
+def test_what_a_trial_leaves_is_said_to_be_slower_or_faster_with_its_sign(debt: float, said: str, sign: str) -> None:
     series, _ = simulate(Setup(normal(0.01), debt=debt), np.random.default_rng(3))
     (verdict,) = judge_series(series, Setup(normal(0.01)).rules()).verdicts
     (found,) = [finding.explanation for finding in verdict.findings if finding.rule == "verdict.carry-over"]
-    one = r"[\d.]+ % (?:better|worse)"
-    assert re.match(rf"a trial after one of new is [\d.]+ % {said} than one after old \({one} to {one}\): about", found)
+    size = rf"{sign}[\d.]+ %"
+    assert re.fullmatch(rf"new runs {said} right after new \({size} \.\. {size}\): runs affect each other", found)

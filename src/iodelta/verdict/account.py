@@ -121,13 +121,9 @@ def _account(
         # A doubt takes the word that the looks gave; no further block can bring it back.
         if forbidden:
             word, alone, step = "inconclusive", "inconclusive", "exhausted"
-        # A stall that came after the look takes "equivalent" back: the row shows all blocks.
-        if (
-            word == "equivalent"
-            and numbers.total is not None
-            and max(-numbers.total.low, numbers.total.high)
-            > math.log1p(rules.margin) + 1e-9
-        ):
+        # Blocks after the look can take a word back, because the row shows all blocks: a stall that equivalence does
+        # not allow, a change that all blocks together no longer have.
+        if _contradicted(word, numbers, rules):
             word, alone, step = "inconclusive", "inconclusive", "exhausted"
     outlook = Outlook()
     if (
@@ -192,6 +188,16 @@ def _account(
         findings=tuple(findings),
         idle=unit.idle_by(used),
     )
+
+
+def _contradicted(word: Word, numbers: Numbers, rules: Rules) -> bool:
+    """Return whether the interval of all blocks contradicts a word; 1e-9: an end may equal the bound."""
+    if word == "equivalent":
+        total = numbers.total or numbers.typical
+        return max(-total.low, total.high) > math.log1p(rules.margin) + 1e-9
+    if word == "regression":
+        return numbers.shown.low <= -1e-9
+    return word == "improvement" and numbers.shown.high >= 1e-9
 
 
 def _shown(numbers: Numbers, unit: Units, used: int, rules: Rules) -> _Shown:
@@ -397,6 +403,9 @@ def _reserved(
     """Return why the word is not the one that the numbers alone suggest; empty where it is."""
     if word != "inconclusive":
         return ""
+    if outcome.word != "inconclusive":
+        looked = plural(trace.claim.plan.blocks[outcome.at], "block")
+        return f"{outcome.word} after {looked}, but not over all {len(job.unit.d)}: the word is taken back"
     if job.standing == "dropped":
         return f"set aside by the screen: no sign of a change in {plural(rules.screen.blocks, 'block')}"
     if outcome.at not in trace.withheld and trace.alone in (
