@@ -18,7 +18,7 @@ def add(path: Path, given: Given, store: Store, log: Log) -> NightAdded:
     nights = nights_of(path, given, log, write=True)
     _forget(nights, store, log)
     # The log comes first: a folder that only the log knows is found by check, and rebuild adds it.
-    log.append(*(_entry(night, given) for night in nights if _is_new(night, log)))
+    log.append(*(Added(time.time(), night.identifier, night.sha, night.folder, given) for night in nights if _is_new(night, log)))
     with log.ahead():
         outcomes = store.add_all(nights)
     left_out: dict[str, str] = {}
@@ -26,14 +26,10 @@ def add(path: Path, given: Given, store: Store, log: Log) -> NightAdded:
         left_out |= night.left_out
     return NightAdded(
         str(path),
-        _together(outcomes),
+        min(outcomes, key=("added", "replaced", "moved", "known").index),
         sum(len(night.points) for night in nights),
         left_out,
     )
-
-
-def _entry(night: Night, given: Given) -> Added:
-    return Added(time.time(), night.identifier, night.sha, night.folder, given)
 
 
 def _is_new(night: Night, log: Log) -> bool:
@@ -54,8 +50,3 @@ def _forget(nights: Sequence[Night], store: Store, log: Log) -> None:
     )
     with log.ahead():
         store.remove(gone)
-
-
-def _together(outcomes: list[Outcome]) -> str:
-    """Return one word for the nights of one path: what changed the most."""
-    return min(outcomes, key=("added", "replaced", "moved", "known").index)

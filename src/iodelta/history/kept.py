@@ -77,7 +77,9 @@ def refresh(
         if one.known != known_now or one.quiet != placebos.of(one.series):
             changed.append(one.series)
     failed: MeasureError | None = None
-    for versions, documents in _scanned(store.url, changed, order, placebos):
+    for versions, documents in (in_processes(
+        partial(_part, store.url, order, placebos), list(parts(changed)), few=MANY // AT_ONCE
+    )):
         kept |= {number: decoded(text) for number, text in documents}
         try:
             if failed is None:
@@ -118,15 +120,6 @@ def parts(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
     """So many of these series as are read together."""
     for first in range(0, len(numbers), AT_ONCE):
         yield numbers[first : first + AT_ONCE]
-
-
-def _scanned(
-    url: sa.URL, numbers: Sequence[int], order: Order, placebos: Placebos
-) -> Iterator[Scanned]:
-    """Return what is found in these series, part by part."""
-    return in_processes(
-        partial(_part, url, order, placebos), list(parts(numbers)), few=MANY // AT_ONCE
-    )
 
 
 def in_processes(work: Callable[[P], R], wanted: Sequence[P], few: int) -> Iterator[R]:

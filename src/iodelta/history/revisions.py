@@ -39,7 +39,9 @@ def _change(line: Line, old: str, new: str) -> Iterator[RevisionChange]:
     mixed.
     """
     of_old, of_new = (
-        [point for point in line.points if _is_of(point, build)] for build in (old, new)
+        [point for point in line.points if (point.describe == build or (
+        len(build) >= 7 and bool(point.commit) and point.commit.startswith(build)
+    ))] for build in (old, new)
     )
     shared = {point.epoch for point in of_old} & {point.epoch for point in of_new}
     sides = [
@@ -85,10 +87,4 @@ def _change(line: Line, old: str, new: str) -> Iterator[RevisionChange]:
         change / error,
         worse,
         *map(len, places),
-    )
-
-
-def _is_of(point: HistoryPoint, build: str) -> bool:
-    return point.describe == build or (
-        len(build) >= 7 and bool(point.commit) and point.commit.startswith(build)
     )

@@ -134,7 +134,7 @@ def side_of(history: Histories, name: str) -> Side:
 def _verdict(request: Request, a: Side, b: Side, place: Place | None) -> Verdict | None:
     """Return what their experiment says of the two, in either direction; none where they do not share one, or where it
     judged neither against the other."""
-    if place is None or not _is_shared(a, b):
+    if place is None or not ((a.experiment, a.cell, a.metric) == (b.experiment, b.cell, b.metric)):
         return None
     try:
         account = request.app.state.site.results.of(place).result
@@ -148,11 +148,6 @@ def _verdict(request: Request, a: Side, b: Side, place: Place | None) -> Verdict
         if verdict.metric.name == a.metric
     }
     return by_pair.get(frozenset((a.variant, b.variant)))
-
-
-def _is_shared(a: Side, b: Side) -> bool:
-    """Return whether one experiment measured the same number of two variants."""
-    return (a.experiment, a.cell, a.metric) == (b.experiment, b.cell, b.metric)
 
 
 def _compared(

@@ -211,10 +211,6 @@ def _table(figures: Sequence[Figure]) -> Sequence[Sequence[str]]:
     return figures[-1].table
 
 
-def _column_of(figure: Figure, name: str) -> list[Any]:
-    return [row[name] for row in figure.rows]
-
-
 def _drawn(figure: Figure, course: Course) -> dict[str, Any]:
     """Return a figure for the script of the page."""
     shown_points = [
@@ -222,7 +218,7 @@ def _drawn(figure: Figure, course: Course) -> dict[str, Any]:
         for point in course.line.points
         if not figure.name.endswith("ratio") or point.r is not None
     ]
-    columns = {name: _column_of(figure, name) for name in DRAWN}
+    columns = {name: [row[name] for row in figure.rows] for name in DRAWN}
     return {
         "name": re.sub(r"^course-\d+-", "", figure.name),
         "y": figure.texts["y"],
