@@ -15,23 +15,12 @@ from carried import BY_ID, ENVIRONMENT, QUESTION, carried
 from jsonschema import Draft202012Validator
 from nights import filled, having, key, night, stepping
 from playwright.sync_api import Browser
-from starlette.applications import Starlette
-from starlette.routing import Route
 
 from iodelta.bundle.packing import pack
 from iodelta.fleet.events import Joined
 from iodelta.fleet.folder import FleetFolder, question
 from iodelta.fleet.host import FleetHost
-from iodelta.history.log import Log
-from iodelta.history.store import Store, url_of
 from iodelta.lab.folder import Folder, now
-from iodelta.web.app import make_app
-from iodelta.web.folders import Folders
-from iodelta.web.histories import Histories
-from iodelta.web.openapi import _described
-from iodelta.web.results import Results
-from iodelta.web.security import Guard, rules_of
-from iodelta.web.site import Site
 from iodelta.web.triage import WORDS
 
 from .servers import Server, Visit, check_described, check_for_all, followed, serving, violations
@@ -162,7 +151,6 @@ def test_every_address_and_method_answers_as_described(server: Server, place: Pa
         "/experiment/{id}": [f"/experiment/{experiment}", f"/experiment/{hunt}"],
         "/experiment/{id}/row": [f"/experiment/{experiment}/row"],
         "/experiment/{id}/now": [f"/experiment/{hunt}/now"],
-        "/experiment/{id}/events": [f"/experiment/{experiment}/events"],
         "/experiment/{id}/cell/{number}": [f"/experiment/{experiment}/cell/1"],
         "/experiment/{id}/trials": [f"/experiment/{experiment}/trials", f"/experiment/{hunt}/trials"],
         "/experiment/{id}/trial/{number}": [f"/experiment/{experiment}/trial/{number}" for number in (1, 10_000)],
@@ -222,22 +210,6 @@ def test_every_address_and_method_answers_as_described(server: Server, place: Pa
     answered = {("get", path) for path in asked} | {("post", path) for path in posts}
     answered |= {("post", "/history/add"), ("post", "/upload")}
     assert answered == {(method, path) for path, methods in described["paths"].items() for method in methods}
-
-
-def test_every_address_and_method_of_the_application_is_described(place: Path) -> None:
-    histories = Histories(Store(url_of(place / "history" / "history.db")), Log(place / "history" / "decisions.jsonl"))
-    rules = rules_of("127.0.0.1", (), (), "", (), "read", write=True, prefix="")
-    made = make_app(Site(Folders((place / "runs",)), Results(), rules, histories))
-    assert isinstance(made.app, Guard)
-    assert isinstance(made.app._app, Starlette)
-    routes = [route for route in made.app._app.routes if isinstance(route, Route)]
-    made.end()
-    answered = {
-        (method.lower(), re.sub(r":\w+\}", "}", route.path))
-        for route in routes
-        for method in (route.methods or set()) - {"HEAD"}
-    }
-    assert answered == {(method, path) for path, methods in _described()["paths"].items() for method in methods}
 
 
 def test_forms_have_the_fields_that_are_described(server: Server) -> None:

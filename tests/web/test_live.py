@@ -1,4 +1,4 @@
-"""A run that is watched while it goes on: every line once, no word before its look, and a report at the end."""
+"""A run that is watched while it goes on: no word before its look, and a report at the end."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ import itertools
 import json
 import math
 import os
-import re
 import signal
 import subprocess
 import sys
 import tracemalloc
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from browsers import PATIENCE
 from carried import QUESTION, carried
-from playwright.sync_api import Browser, Page, Route
+from playwright.sync_api import Browser
 from processes import paused
 from waiting import LIMIT, until
 
@@ -32,8 +30,7 @@ from iodelta.lab.session import rules_of
 from iodelta.stats.effect import sign_flips, single_flips
 from iodelta.stats.replay import kept_replays
 from iodelta.web.folders import Folders
-from iodelta.web.live import Following
-from iodelta.web.tails import Tail
+from iodelta.web.live import Following, Tail
 
 from .servers import Server, Visit, check_described, check_for_all, followed, serving, violations
 
@@ -67,17 +64,6 @@ CHANGES = {"iodepth=1": -0.2, "iodepth=4": 0.0}
 
 TWO_CELLS = QUESTION.replace("{path}", "/dev/nvme0n1").replace("{blocks}", "12")
 
-HEAR = """
-window.heard = [];
-const Plain = window.EventSource;
-window.EventSource = class extends Plain {
-  constructor(...given) {
-    super(...given);
-    this.addEventListener("message", (event) => window.heard.push([Number(event.lastEventId), event.data]));
-  }
-};
-"""
-
 
 def written(journal: Path) -> list[Any]:
     """What the whole lines of a journal say, without their seals."""
@@ -104,10 +90,10 @@ def test_lines_are_read_once_wherever_a_write_was_cut(whole: Folder, tmp_path: P
     for end in itertools.chain(range(0, len(data), 997), [len(data)]):
         growing.write_bytes(data[:end])
         tail.read()
-        assert len(tail.events) == tail.tally.lines == data[:end].count(b"\n") >= seen
+        assert len(tail.events) == data[:end].count(b"\n") >= seen
         seen = len(tail.events)
-    assert [json.loads(line) for line in tail.lines(0, seen)] == written(whole.path / "journal.jsonl")
-    assert (tail.state, tail.broken) == ("complete", "")
+    assert tail.events == whole.events()
+    assert (tail.state.state, tail.broken) == ("complete", "")
 
 
 def test_a_torn_line_that_the_next_run_cuts_is_forgotten(whole: Folder, tmp_path: Path) -> None:
@@ -183,7 +169,7 @@ def test_following_a_run_keeps_a_few_kib_of_a_trial_and_no_patterns(whole: Folde
         assert follower.underway(writing=True) is not None
         assert follower.problem == ""
         gc.collect()
-        return follower.tail.tally.trials
+        return len(follower.tail.state.finished)
 
     follow(Following(place), 0.9)  # loads and makes all that stays
     tracemalloc.start(1)
@@ -199,17 +185,6 @@ def test_following_a_run_keeps_a_few_kib_of_a_trial_and_no_patterns(whole: Folde
     assert [cached.cache_info().currsize for cached in caches] == [0, 0, 0]
 
 
-def test_a_tail_counts_what_the_account_of_the_journal_counts(whole: Folder) -> None:
-    tail, account = Tail(whole.path / "journal.jsonl"), Account(whole.events())
-    tail.read()
-    tally = tail.tally
-    assert (tally.trials, tally.repeated, tally.state) == (len(account.finished), len(account.repeats), account.state)
-    assert tally.spent == pytest.approx(account.spent)
-    assert tally.newest is not None
-    assert tally.newest.trial == max(account.started)
-    assert tally.is_over
-
-
 def test_what_a_journal_says_is_text_and_nothing_else(browser: Browser, tmp_path: Path) -> None:
     folder = carried(
         tmp_path / "runs" / "x", 0.0, text=ASKED.replace("{path}", "/dev/x"), end=None, secret=False, blocks=2
@@ -217,12 +192,11 @@ def test_what_a_journal_says_is_text_and_nothing_else(browser: Browser, tmp_path
     bad = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
     with serving("--folders", "runs", cwd=tmp_path) as server, folder.writing():
         folder.append(Abandoned(9.0, bad, bad))
-        folder.append(Started(9.0, 99, "iodepth=4", 9, 0, 0, "slow", 1))
+        folder.append(Started(9.0, 99, "randread 4k", 9, 0, 0, "slow", 1))
         visit = opened(browser, server, server.address("x"), 390, "light")
         visit.page.get_by_text("<script>alert(1)</script>").first.wait_for()
         folder.append(Failed(9.0, 99, bad))
-        until(lambda: heard(visit.page))
-        visit.page.wait_for_timeout(1500)
+        visit.page.get_by_text("between trials").wait_for()
         assert visit.page.locator("main script, main img").count() == 0
         assert "\u202e" not in visit.page.locator("main").inner_text()
         assert visit.wrong == []
@@ -262,8 +236,6 @@ def test_a_page_that_came_before_the_first_judgement_shows_it_though_no_line_is_
         visit.page.get_by_text("Nothing was measured yet").wait_for()
         go.touch()
         visit.page.get_by_text("not yet looked").first.wait_for()
-        assert heard(visit.page) == []
-        visit.page.wait_for_selector("#known:not([data-pending])", state="attached")
         assert visit.wrong == []
         visit.page.close()
 
@@ -319,54 +291,9 @@ def running(place: Path, name: str) -> Iterator[subprocess.Popen[str]]:
 
 def opened(browser: Browser, server: Server, path: str, width: int, scheme: Any) -> Visit:
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    page.add_init_script(HEAR)
     visit = Visit(page, server.url)
     page.goto(server.url.rstrip("/") + path)
     return visit
-
-
-def heard(page: Page) -> list[tuple[int, Any]]:
-    return [(number, json.loads(data)) for number, data in page.evaluate("window.heard")]
-
-
-def has_heard(page: Page, line: int) -> bool:
-    """Whether that line was the last one that a page heard."""
-    return [number for number, _ in heard(page)][-1:] == [line]
-
-
-SELDOM = """
-import sys
-if "serve" in sys.orig_argv:
-    from iodelta.web import streams
-    streams.EVERY = 4.0
-"""
-"""Loaded by the server: lines come later than the page's own question, as from a busy machine."""
-
-
-@pytest.mark.night
-def test_every_line_is_heard_though_the_page_knows_of_the_end_before(
-    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = carried(tmp_path / "runs" / "x", CHANGES, text=TWO_CELLS, blocks=2, end=None, secret=False)
-    (tmp_path / "sitecustomize.py").write_text(SELDOM)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    journal = folder.path / "journal.jsonl"
-    with serving("--folders", "runs", cwd=tmp_path) as server, folder.writing():
-        visit = opened(browser, server, server.address("x"), 1280, "light")
-        visit.page.wait_for_selector("#known:not([data-pending])", state="attached")
-        lines = len(written(journal)) + 1
-
-        def asked(route: Route) -> None:
-            if len(written(journal)) == lines:
-                folder.append(Ended(9e9, "failed: the disk is gone"))
-            route.continue_()
-
-        visit.page.route("**/now", asked)
-        folder.append(Started(9.0, 99, "iodepth=1", 9, 0, 0, "fast", 1))
-        visit.page.wait_for_selector("html[data-charts=drawn]")
-        until(lambda: has_heard(visit.page, lines + 1))
-        assert visit.wrong == []
-        visit.page.close()
 
 
 @pytest.mark.fio
@@ -394,26 +321,16 @@ def test_a_run_is_watched_from_its_start_to_its_verdict_though_the_server_is_kil
             lines = len(written(journal))
         until(lambda: went_on(journal, lines))
         with paused(run.pid):
-            until(lambda: len(heard(visits[1].page)) >= 3)
             server.process.kill()
             server.process.wait()
             lines = len(written(journal))
         until(lambda: went_on(journal, lines))
-        again = stack.enter_context(serving("--folders", "runs", "--port", str(server.port), cwd=tmp_path))
+        stack.enter_context(serving("--folders", "runs", "--port", str(server.port), cwd=tmp_path))
         for visit in visits:
             visit.page.wait_for_selector("html[data-charts=drawn]")  # the report, at the same address
             assert "slow is slower than fast" in visit.page.locator("main").inner_text().replace("\u00a0", " ")
             assert visit.page.evaluate("performance.getEntriesByType('navigation').length") == 1
-            said = written(journal)
-            until(partial(has_heard, visit.page, len(said)))
-            numbers = [number for number, _ in heard(visit.page)]
-            assert numbers == list(range(numbers[0], numbers[-1] + 1))  # none missing, none twice
-            assert [one for _, one in heard(visit.page)] == said[numbers[0] - 1 : numbers[-1]]
-            assert said[numbers[-1] - 1]["type"] == "ended"
             outside = [one for one in visit.wrong if "ERR_CONNECTION_REFUSED" not in one]
             assert [one for one in outside if "ERR_" not in one] == []
             visit.page.close()
         assert run.wait(LIMIT) == 1
-        stream = again.ask(f"{again.address('x')}/events", Last_Event_ID="3").text
-        assert re.findall(r"^id: (\d+)$", stream, re.MULTILINE) == [str(n) for n in range(4, len(written(journal)) + 1)]
-        assert stream.rstrip().splitlines()[-2] == "event: end"

@@ -10,7 +10,7 @@ from iodelta.history.answers import NightAdded
 from iodelta.history.log import Added, Given, Log, Removed
 from iodelta.history.points import Night
 from iodelta.history.reading import nights_of
-from iodelta.history.store import Outcome, Store
+from iodelta.history.store import Store
 
 
 def add(path: Path, given: Given, store: Store, log: Log) -> NightAdded:
@@ -18,7 +18,13 @@ def add(path: Path, given: Given, store: Store, log: Log) -> NightAdded:
     nights = nights_of(path, given, log, write=True)
     _forget(nights, store, log)
     # The log comes first: a folder that only the log knows is found by check, and rebuild adds it.
-    log.append(*(Added(time.time(), night.identifier, night.sha, night.folder, given) for night in nights if _is_new(night, log)))
+    log.append(
+        *(
+            Added(time.time(), night.identifier, night.sha, night.folder, given)
+            for night in nights
+            if _is_new(night, log)
+        )
+    )
     with log.ahead():
         outcomes = store.add_all(nights)
     left_out: dict[str, str] = {}

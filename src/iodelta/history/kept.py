@@ -77,9 +77,11 @@ def refresh(
         if one.known != known_now or one.quiet != placebos.of(one.series):
             changed.append(one.series)
     failed: MeasureError | None = None
-    for versions, documents in (in_processes(
-        partial(_part, store.url, order, placebos), list(parts(changed)), few=MANY // AT_ONCE
-    )):
+    for versions, documents in in_processes(
+        partial(_part, store.url, order, placebos),
+        list(parts(changed)),
+        few=MANY // AT_ONCE,
+    ):
         kept |= {number: decoded(text) for number, text in documents}
         try:
             if failed is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from iodelta.history.answers import HistoryPoint, RevisionChange
+from iodelta.history.answers import RevisionChange
 from iodelta.history.kept import kept_of, parts
 from iodelta.history.store import Line, Store
 from iodelta.stats import levels
@@ -39,9 +39,19 @@ def _change(line: Line, old: str, new: str) -> Iterator[RevisionChange]:
     mixed.
     """
     of_old, of_new = (
-        [point for point in line.points if (point.describe == build or (
-        len(build) >= 7 and bool(point.commit) and point.commit.startswith(build)
-    ))] for build in (old, new)
+        [
+            point
+            for point in line.points
+            if (
+                point.describe == build
+                or (
+                    len(build) >= 7
+                    and bool(point.commit)
+                    and point.commit.startswith(build)
+                )
+            )
+        ]
+        for build in (old, new)
     )
     shared = {point.epoch for point in of_old} & {point.epoch for point in of_new}
     sides = [

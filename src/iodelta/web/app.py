@@ -1,12 +1,14 @@
-"""The application: which function answers which address."""
+"""The application: every address with the function that answers it, and with what ``/openapi.json`` says of it."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import lru_cache
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
@@ -16,25 +18,57 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from iodelta.errors import IodeltaError, RequestError
+from iodelta.fleet.answers import FleetStatusAnswer
+from iodelta.history.answers import Alert, HistoryScanAnswer, NightAdded
+from iodelta.history.exchange import HistoryAccess, HistoryLines
+from iodelta.history.newest import OPENMETRICS
+from iodelta.path.judge import PathAccount
+from iodelta.report.verdict_json import Document
+from iodelta.study.attribution import AttributionAccount
+from iodelta.study.audited import Audited
+from iodelta.study.comparison import Comparison
+from iodelta.study.planned import PlanAnswer
+from iodelta.study.preparation import PrepareAnswer
+from iodelta.study.rows import Shown
+from iodelta.study.search import SearchAccount
 from iodelta.web import (
+    comparing,
+    confirming,
     experiments,
     fleets,
-    openapi,
     pages,
     pairs,
+    programs,
+    series,
     starting,
+    triage,
     uploads,
     watching,
 )
+from iodelta.web.caching import kept
 from iodelta.web.drafts import Drafts
-from iodelta.web.fields import LoginForm, parsed
+from iodelta.web.fields import (
+    DecisionForm,
+    ExperimentForm,
+    LoginForm,
+    NoteForm,
+    PairForm,
+    Signed,
+    UploadForm,
+    parsed,
+)
+from iodelta.web.histories import Board
 from iodelta.web.launching import Launches
 from iodelta.web.layout import shown, static_file
-from iodelta.web.negotiation import document, prefers_json
+from iodelta.web.negotiation import JSON, document, prefers_json
+from iodelta.web.openapi import PAGE, PARTS, PICTURE, Address, described
 from iodelta.web.security import COOKIE, SESSION, DeniedError, Guard
 from iodelta.web.shelf import Shelf
 from iodelta.web.site import Problem, Site
-from iodelta.web.streams import Streams
+from iodelta.web.underway import Underway
+
+FOLDERS = (Document, PathAccount, PrepareAnswer)
+"""What ``iodelta report`` says of a folder or bundle."""
 
 
 class Application(NamedTuple):
@@ -42,90 +76,6 @@ class Application(NamedTuple):
 
     app: ASGIApp
     end: Callable[[], None]
-
-
-def make_app(site: Site) -> Application:
-    """Return the whole application with its guard."""
-    routes = [
-        Route("/", pages.overview),
-        Route("/login", login, methods=["GET", "POST"]),
-        Route("/static/{name:path}", static),
-        Route("/favicon.ico", icon),
-        Route("/experiment/{id}", experiments.report),
-        Route("/experiment/{id}/row", experiments.row),
-        Route("/experiment/{id}/now", watching.now),
-        Route("/experiment/{id}/events", watching.events),
-        Route("/experiment/{id}/cell/{number:int}", experiments.cell),
-        Route("/experiment/{id}/trials", experiments.trials),
-        Route("/experiment/{id}/trial/{number:int}", experiments.trial),
-        Route("/experiment/{id}/trial/{number:int}/output", experiments.output),
-        Route("/pair", pairs.pair),
-        Route("/fleet/{id}", fleets.fleet),
-        Route("/fleet/{id}/hosts", fleets.hosts),
-        Route("/openapi.json", openapi.document_of),
-    ]
-    routes += [
-        Route("/upload", uploads.take, methods=["POST"]),
-        Route("/upload/{id}", uploads.first),
-        Route("/upload/{id}/{what}", uploads.page),
-    ]
-    routes += [
-        Route("/measure", starting.form),
-        Route("/measure", starting.propose, methods=["POST"]),
-        Route("/measure/{id}", starting.plan),
-        Route("/measure/{id}", starting.start, methods=["POST"]),
-        Route("/experiment/{id}/cancel", starting.cancel, methods=["POST"]),
-    ]
-    if site.history is not None:
-        routes += _of_history()
-    app = Starlette(
-        routes=routes,
-        exception_handlers={
-            IodeltaError: _failed,
-            HTTPException: _not_answered,
-            DeniedError: _denied,
-        },
-    )
-    app.router.redirect_slashes = False
-    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
-    app.state.answers = OrderedDict()
-    app.state.site = site
-    app.state.streams = Streams()
-    app.state.shelf = shelf = Shelf()
-    app.state.drafts = Drafts()
-    app.state.launches = Launches(site.folders.roots[0])
-    guard = Guard(app, site.rules, _denier(app))
-    app.state.guard = guard
-
-    def end() -> None:
-        app.state.streams.ending = True
-        site.results.live.close()
-        shelf.close()
-
-    return Application(guard, end)
-
-
-def _of_history() -> list[Route]:
-    from iodelta.web import comparing, confirming, programs, series, triage
-    from iodelta.web.caching import kept
-
-    return [
-        Route("/matrix", kept(series.matrix)),
-        Route("/metrics", series.metrics),
-        Route("/series/{number:int}", kept(series.series)),
-        Route("/series/{number:int}/chart.svg", kept(series.picture)),
-        Route("/compare", comparing.compare),
-        Route("/compare", confirming.measure_two, methods=["POST"]),
-        Route("/alert/{id}/confirm", confirming.confirm, methods=["POST"]),
-        Route("/triage", kept(triage.triage)),
-        Route("/history/lines", programs.lines),
-        Route("/history/candidates", programs.candidates),
-        Route("/history/access", programs.access),
-        Route("/history/add", programs.take, methods=["POST"]),
-        Route("/alert/{id}", kept(triage.alert)),
-        Route("/alert/{id}/decide", triage.decide, methods=["POST"]),
-        Route("/notes", triage.annotate, methods=["POST"]),
-    ]
 
 
 def static(request: Request) -> Response:
@@ -174,50 +124,273 @@ async def login(request: Request) -> Response:
     return response
 
 
-def _problem(request: Request, problem: Problem) -> Response:
+def openapi(request: Request) -> Response:
+    """Return the description of this server."""
+    servers = [{"url": request.app.state.site.rules.prefix or "/"}]
+    made = {**all_described(), "servers": servers}
+    return Response(msgspec.json.encode(made), media_type=JSON)
+
+
+@lru_cache(maxsize=1)
+def all_described() -> dict[str, Any]:
+    """Return the description of every address, with those of a history."""
+    return described(ADDRESSES + OF_HISTORY)
+
+
+def _problem(request: Request, status: int, title: str, remedy: str = "") -> Response:
+    problem = Problem(status, title, remedy)
     if prefers_json(request):
-        return document(problem, problem.status)
-    return shown(request, "problem.html", status=problem.status, problem=problem)
+        return document(problem, status)
+    return shown(request, "problem.html", status=status, problem=problem)
 
 
-def _failed(request: Request, error: Exception) -> Response:
+def _failed(request: Request, error: Any) -> Response:
     """Return a folder that cannot be read is not a failure of the server."""
-    assert isinstance(error, IodeltaError)
-    status = 404 if isinstance(error, RequestError) else 422
-    return _problem(request, Problem(status, error.what, error.remedy))
+    return _problem(
+        request,
+        404 if isinstance(error, RequestError) else 422,
+        error.what,
+        error.remedy,
+    )
 
 
-def _not_answered(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
+def _not_answered(request: Request, error: Any) -> Response:
     titles = {
         404: "There is nothing at this address",
         405: "This address does not support that method",
     }
-    title = titles.get(error.status_code, HTTPStatus(error.status_code).phrase)
-    return _problem(request, Problem(error.status_code, title))
+    return _problem(
+        request,
+        error.status_code,
+        titles.get(error.status_code, HTTPStatus(error.status_code).phrase),
+    )
 
 
-def _denier(app: Starlette) -> Callable[[Request, DeniedError], Response]:
-    def deny(request: Request, denied: DeniedError) -> Response:
-        request.scope["app"] = app
-        return _denied(request, denied)
-
-    return deny
-
-
-def _denied(request: Request, denied: Exception) -> Response:
-    assert isinstance(denied, DeniedError)
-    if denied.status == 401 and request.method == "GET" and not prefers_json(request):
-        response = _to_login(request)
+def _denied(request: Request, denied: Any) -> Response:
+    is_page = request.method == "GET" and not prefers_json(request)
+    if denied.status != 401 or not is_page:
+        response = _problem(request, denied.status, denied.why)
+    elif request.headers.get("sec-fetch-site") == "cross-site":
+        # A link in a mail arrives without the cookie, which browsers send only from pages of this site: such a page
+        # loads itself again, and then has it.
+        response = shown(request, "again.html")
     else:
-        response = _problem(request, Problem(denied.status, denied.why))
+        response = RedirectResponse(f"{request.app.state.site.rules.prefix}/login", 303)
     response.headers.update(denied.headers)
     return response
 
 
-def _to_login(request: Request) -> Response:
-    """Return a link in a mail arrives without the cookie, which browsers send only from pages of this site: such a
-    page loads itself again, and then has it."""
-    if request.headers.get("sec-fetch-site") == "cross-site":
-        return shown(request, "again.html")
-    return RedirectResponse(f"{request.app.state.site.rules.prefix}/login", 303)
+ADDRESSES = (
+    Address(
+        "/",
+        pages.overview,
+        "The results that are served, the newest first.",
+        (pages.Overview,),
+        asked={"page": "Number of the page, 1 first."},
+    ),
+    Address("/login", login, "The form that asks for a token.", PAGE),
+    Address("/login", login, "Log in: a cookie for a token.", form=LoginForm),
+    Address(
+        "/static/{name:path}",
+        static,
+        "Scripts, styles and pictures of the pages.",
+        "*/*",
+    ),
+    Address("/favicon.ico", icon, "The picture of the site.", PICTURE),
+    Address(
+        "/experiment/{id}",
+        experiments.report,
+        "A result, as the command that made it prints it; a fleet is at `/fleet/{id}` (307).",
+        (*FOLDERS, SearchAccount, AttributionAccount),
+    ),
+    Address(
+        "/experiment/{id}/row",
+        experiments.row,
+        "The line of a result on the first page.",
+        PAGE,
+    ),
+    Address(
+        "/experiment/{id}/now",
+        watching.now,
+        "What is known of an experiment that goes on.",
+        (Underway,),
+    ),
+    Address(
+        "/experiment/{id}/cell/{number:int}",
+        experiments.cell,
+        "Every block of a cell, in words; the document of the experiment has its numbers.",
+        PAGE,
+    ),
+    Address(
+        "/experiment/{id}/trials",
+        experiments.trials,
+        "Every trial of an experiment.",
+        (experiments.Trials,),
+        asked={
+            "page": "Which 200 trials the page shows, 1 first; the document has all."
+        },
+    ),
+    Address(
+        "/experiment/{id}/trial/{number:int}",
+        experiments.trial,
+        "One trial.",
+        (experiments.TrialAnswer,),
+    ),
+    Address(
+        "/experiment/{id}/trial/{number:int}/output",
+        experiments.output,
+        "What fio, or the command, printed, byte for byte.",
+        "*/*",
+    ),
+    Address(
+        "/pair",
+        pairs.pair,
+        "Two results side by side, as `iodelta compare`.",
+        (Comparison,),
+        asked={"a": "Identifier of the baseline.", "b": "Of the other one."},
+    ),
+    Address("/fleet/{id}", fleets.fleet, "The hosts of a fleet.", (FleetStatusAnswer,)),
+    Address("/fleet/{id}/hosts", fleets.hosts, "The table of hosts alone.", PAGE),
+    Address("/openapi.json", openapi, "This description.", JSON),
+    Address(
+        "/upload",
+        uploads.take,
+        "Send results to look at.",
+        form=UploadForm,
+        encoding=PARTS,
+    ),
+    Address(
+        "/upload/{id}",
+        uploads.first,
+        "Leads to the page that says most of what was sent.",
+    ),
+    Address(
+        "/upload/{id}/{what}",
+        uploads.page,
+        "What `iodelta show`, `audit`, `compare` or `report` says of what was sent.",
+        (Shown, Audited, Comparison, *FOLDERS),
+    ),
+    Address("/measure", starting.form, "The form of an experiment.", PAGE),
+    Address(
+        "/measure",
+        starting.propose,
+        "Plan an experiment; nothing starts.",
+        form=ExperimentForm,
+        refused=starting.FormAnswer,
+    ),
+    Address(
+        "/measure/{id}",
+        starting.plan,
+        "A plan that waits to be started; afterwards, what became of it.",
+        (PlanAnswer, starting.StartedAnswer),
+    ),
+    Address("/measure/{id}", starting.start, "Start what was planned.", form=Signed),
+    Address(
+        "/experiment/{id}/cancel",
+        starting.cancel,
+        "End a run that a page started.",
+        form=Signed,
+    ),
+)
+
+OF_HISTORY = (
+    Address("/matrix", kept(series.matrix), "The history at a glance.", (Board,)),
+    Address(
+        "/metrics", series.metrics, "The newest values, for Prometheus.", OPENMETRICS
+    ),
+    Address(
+        "/series/{number:int}",
+        kept(series.series),
+        "One series of the history.",
+        (series.SeriesAnswer,),
+    ),
+    Address(
+        "/series/{number:int}/chart.svg",
+        kept(series.picture),
+        "The chart of a series.",
+        PICTURE,
+    ),
+    Address(
+        "/compare",
+        comparing.compare,
+        "Two points of the history.",
+        (comparing.Compared,),
+        asked={"a": "A point: SERIES-EXPERIMENT.", "b": "Another one."},
+    ),
+    Address(
+        "/compare",
+        confirming.measure_two,
+        "Plan an experiment of two nights.",
+        form=PairForm,
+    ),
+    Address(
+        "/alert/{id}/confirm",
+        confirming.confirm,
+        "Plan the confirmation of an alert.",
+        form=Signed,
+    ),
+    Address("/triage", kept(triage.triage), "All alerts.", (HistoryScanAnswer,)),
+    Address(
+        "/history/lines",
+        programs.lines,
+        "Whole series of the history.",
+        (HistoryLines,),
+    ),
+    Address(
+        "/history/candidates",
+        programs.candidates,
+        "Steps that stand out.",
+        (HistoryScanAnswer,),
+    ),
+    Address("/history/access", programs.access, "What you may do.", (HistoryAccess,)),
+    Address(
+        "/history/add",
+        programs.take,
+        "Add the night of a bundle, which is the body.",
+        (NightAdded,),
+        form=bytes,
+        encoding="application/octet-stream",
+    ),
+    Address("/alert/{id}", kept(triage.alert), "One alert.", (Alert,)),
+    Address(
+        "/alert/{id}/decide",
+        triage.decide,
+        "Decide on an alert.",
+        (Alert,),
+        form=DecisionForm,
+    ),
+    Address("/notes", triage.annotate, "Write a note.", form=NoteForm),
+)
+
+
+def make_app(site: Site) -> Application:
+    """Return the whole application with its guard."""
+    served = ADDRESSES if site.history is None else ADDRESSES + OF_HISTORY
+    app = Starlette(
+        routes=[
+            Route(
+                one.path, one.endpoint, methods=["GET" if one.form is None else "POST"]
+            )
+            for one in served
+        ],
+        exception_handlers={
+            IodeltaError: _failed,
+            HTTPException: _not_answered,
+            DeniedError: _denied,
+        },
+    )
+    app.router.redirect_slashes = False
+    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
+    app.state.answers = OrderedDict()
+    app.state.site = site
+    app.state.shelf = shelf = Shelf()
+    app.state.drafts = Drafts()
+    app.state.launches = Launches(site.folders.roots[0])
+    guard = Guard(app, site.rules, _denied)
+    app.state.guard = guard
+
+    def end() -> None:
+        site.results.live.close()
+        shelf.close()
+
+    return Application(guard, end)

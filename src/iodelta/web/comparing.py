@@ -134,7 +134,11 @@ def side_of(history: Histories, name: str) -> Side:
 def _verdict(request: Request, a: Side, b: Side, place: Place | None) -> Verdict | None:
     """Return what their experiment says of the two, in either direction; none where they do not share one, or where it
     judged neither against the other."""
-    if place is None or not ((a.experiment, a.cell, a.metric) == (b.experiment, b.cell, b.metric)):
+    if place is None or (a.experiment, a.cell, a.metric) != (
+        b.experiment,
+        b.cell,
+        b.metric,
+    ):
         return None
     try:
         account = request.app.state.site.results.of(place).result

@@ -8,36 +8,31 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 
+from iodelta.decoding import decoder
 from iodelta.errors import IodeltaError, MeasureError
 from iodelta.lab.account import Account as Journal
-from iodelta.lab.events import Event
+from iodelta.lab.events import Ended, Event, Started
 from iodelta.lab.folder import JOURNAL, CountFolder, DiskFolder, Folder
+from iodelta.lab.journal import READINGS, whole
 from iodelta.lab.judged import counted_trials, judge_folder, seconds_left
+from iodelta.lab.opened import read_member
 from iodelta.lab.plan import Plan
 from iodelta.lab.record import read_trial
+from iodelta.lab.seal import Seal, read_seal
 from iodelta.lab.session import read_plan, rules_of
 from iodelta.report.stories.underway import ahead, beyond_budget
 from iodelta.stats.forget import forget_patterns
 from iodelta.trial import Trial
-from iodelta.verdict import Judgement, Metric, Rules, next_step
+from iodelta.verdict import Judgement, next_step
 from iodelta.verdict.pared import pared
 from iodelta.web.folders import Place
 from iodelta.web.lockers import lockers
-from iodelta.web.tails import Tail, Tally
-from iodelta.web.underway import (
-    Comparison,
-    Interval,
-    Pair,
-    Underway,
-    comparisons,
-    comparisons_of,
-)
+from iodelta.web.underway import Comparison, Pair, Underway, comparisons, comparisons_of
 
 EVERY = 2.0
 """Seconds between two judgements of one experiment, at least."""
@@ -62,11 +57,65 @@ NICE = 10
 and all requests with it, because the threads of Python share a lock."""
 
 
+class Tail:
+    """The whole lines of a growing journal, read once for everybody who follows it."""
+
+    def __init__(self, path: Path) -> None:
+        self.events: list[Event] = []
+        self.state = Journal()
+        """What they amount to."""
+        self.ends = [0]
+        """Numbers of lines at which a round was over: where the next one began, or the run ended. 0 first."""
+        self.broken = ""
+        """Why nothing after the last line can be believed."""
+        self._path, self._offset, self._failures = path, 0, 0
+        self._seal = Seal()
+        self._block: int | None = None
+        self._lock = threading.Lock()
+
+    def read(self) -> None:
+        """Take new lines in; half of one waits for its other half."""
+        with self._lock:
+            try:
+                if self.broken or self._path.stat().st_size == self._offset:
+                    return
+                data = read_member(self._path.parent, self._path.name, self._offset)
+                lines = whole(data)
+                seal = read_seal(lines, self._seal)
+                events = [] if seal.broken else list(map(decoder(Event).decode, lines))
+            except FileNotFoundError as error:
+                self.broken = os.strerror(error.errno or 0)
+                return
+            except MeasureError as error:
+                self.broken = error.what
+                return
+            except msgspec.MsgspecError:
+                seal = Seal(broken=len(self.events) + 1)
+            if seal.broken:  # a writer may have cut a torn line while it was read
+                self._failures += 1
+                if self._failures >= READINGS:
+                    self.broken = f"line {seal.broken} of the journal is not what was written there"
+                return
+            # The seals of files are for who reads the files; here they would be most of what is kept.
+            self._failures, self._seal = 0, msgspec.structs.replace(seal, files={})
+            self._offset += data.rfind(b"\n") + 1
+            for event in events:
+                if isinstance(event, Started):
+                    if self._block not in (None, event.block):
+                        self.ends.append(len(self.events))
+                    self._block = event.block
+                self.state.add(event)
+                self.events.append(event)
+                if isinstance(event, Ended):
+                    self.ends.append(len(self.events))
+
+
 class _Known(msgspec.Struct, frozen=True):
     """What one judgement said."""
 
     plan: Plan
-    rules: Rules
+    most: int
+    """Blocks of a cell."""
     judgement: Judgement
     line: int
     """The last line that it rests on."""
@@ -94,7 +143,7 @@ class Following:
         self.known: _Known | None = None
         self._trials: dict[int, Trial] = {}
         self._courses: dict[Pair, dict[int, tuple[float, float]]] = {}
-        self._said: tuple[_Known, Tally, Underway] | None = None
+        self._said: tuple[_Known, int, Underway] | None = None
 
     def judge(self, folder: Folder) -> None:
         """Judge what is there up to the end of the last round: then the run itself looks, and never before."""
@@ -114,16 +163,32 @@ class Following:
         plan = self.known.plan if self.known else read_plan(folder)
         state = Journal(events)
         rules = rules_of(plan, state)
-        self._read(folder, state, plan.rules.metrics)
+        for number, identity in state.usable().items():
+            try:
+                if number not in self._trials:
+                    self._trials[number] = pared(
+                        read_trial(folder, identity), plan.rules.metrics
+                    )
+            except MeasureError as error:
+                state.lose(number, error.what)
         judgement = judge_folder(plan, rules, state, self._trials)
         if self.known is None:
-            self._look_back(plan, events, ends[:-1])
+            # What was known at the ends of some earlier rounds, the latest first.
+            until, rounds = time.monotonic() + EARLIER_SECONDS, ends[:-1]
+            for end in reversed(rounds[:: max(1, -(-len(rounds) // EARLIER))]):
+                if time.monotonic() > until:
+                    break
+                then = Journal(events[:end])
+                self._note(judge_folder(plan, rules_of(plan, then), then, self._trials))
         self._note(judgement)
         drawn = comparisons(
             judgement,
             plan.rules.metrics,
             counted_trials(plan, state, self._trials),
-            {pair: _sorted(course) for pair, course in self._courses.items()},
+            {
+                pair: tuple((blocks, *course[blocks]) for blocks in sorted(course))
+                for pair, course in self._courses.items()
+            },
         )
         left = seconds_left(plan, rules, state, judgement, math.inf)
         if state.state != "running":
@@ -131,7 +196,7 @@ class Following:
         self.problem = ""
         self.known = _Known(
             plan,
-            rules,
+            rules.max_blocks,
             judgement,
             ends[-1],
             bool(state.finished),
@@ -139,26 +204,6 @@ class Following:
             left,
             drawn,
         )
-
-    def _read(self, folder: Folder, state: Journal, metrics: Sequence[Metric]) -> None:
-        for number, identity in state.usable().items():
-            if number in self._trials:
-                continue
-            try:
-                self._trials[number] = pared(read_trial(folder, identity), metrics)
-            except MeasureError as error:
-                state.lose(number, error.what)
-
-    def _look_back(
-        self, plan: Plan, events: Sequence[Event], ends: Sequence[int]
-    ) -> None:
-        """What was known at the ends of some earlier rounds, the latest first."""
-        until = time.monotonic() + EARLIER_SECONDS
-        for end in reversed(ends[:: max(1, -(-len(ends) // EARLIER))]):
-            if time.monotonic() > until:
-                return
-            state = Journal(events[:end])
-            self._note(judge_folder(plan, rules_of(plan, state), state, self._trials))
 
     def _note(self, judgement: Judgement) -> None:
         """Keep the interval of every comparison."""
@@ -168,79 +213,67 @@ class Following:
                 continue
             course = self._courses.setdefault((first.cell, first.variant), {})
             course[first.blocks] = change.low, change.high
-            if len(course) > COURSE:
-                _thin(course)
+            if len(course) > COURSE:  # drop every other one but the newest
+                for blocks in sorted(course)[-2::-2]:
+                    del course[blocks]
 
     @property
     def is_behind(self) -> bool:
         """Return whether a round ended that was not judged yet."""
         return self.known is None or self.tail.ends[-1] > self.known.line
 
-    @property
-    def is_awaited(self) -> bool:
-        """Return whether a page should ask again even without a new line: a judgement is being made or due."""
-        is_stuck = bool(self.problem or self.tail.broken)
-        return self.judging is not None and self.is_behind and not is_stuck
-
     def underway(self, *, writing: bool) -> Underway | None:
         """Return what is known now; none before it was judged once. The same lines are put into words once for all."""
-        known, tally = self.known, self.tail.tally
+        known, lines = self.known, len(self.tail.events)
         if known is None:
             return None
-        said = self._said
-        if said is None or said[0] is not known or said[1] is not tally:
-            said = self._said = known, tally, self._underway(known, tally)
-        return msgspec.structs.replace(said[2], writing=writing, pending=self.is_behind)
+        if self._said is None or self._said[:2] != (known, lines):
+            self._said = known, lines, self._underway(known, lines)
+        return msgspec.structs.replace(
+            self._said[2], writing=writing, pending=self.is_behind
+        )
 
-    def _underway(self, known: _Known, tally: Tally) -> Underway:
+    def _underway(self, known: _Known, lines: int) -> Underway:
         plan, judgement, experiment = known.plan, known.judgement, known.plan.experiment
-        budget = experiment.design.budget + tally.more_budget
+        state = self.tail.state
+        budget = experiment.design.budget + (
+            state.extended.budget if state.extended else 0.0
+        )
         left = min(known.left, max(0.0, budget - known.spent))
-        newest = tally.newest
-        is_measuring = newest is not None and not tally.is_over
-        decided = [
-            cell.name
-            for cell in experiment.cells
-            if next_step(judgement.of(cell.name)) == "decided"
-        ]
-        made = Underway(
+        newest = state.started.get(state.next_trial - 1)
+        is_over = (
+            newest is None
+            or newest.trial in state.finished
+            or newest.trial in state.failed
+        )
+        steps = [next_step(judgement.of(cell.name)) for cell in experiment.cells]
+        return Underway(
             experiment=self.place.id,
-            line=tally.lines,
-            state=tally.state,
+            line=lines,
+            state=state.state,
             writing=False,
             question=experiment.question,
             baseline=experiment.baseline,
             margin=experiment.margin,
             block=0 if newest is None else newest.block + 1,
-            most=known.rules.max_blocks,
-            trial=f"{newest.cell}: {newest.variant}" if newest and is_measuring else "",
-            trials=tally.trials,
-            repeated=tally.repeated,
-            spent=tally.spent,
+            most=known.most,
+            trial=""
+            if newest is None or is_over
+            else f"{newest.cell}: {newest.variant}",
+            trials=len(state.finished),
+            repeated=len(state.repeats),
+            spent=state.spent,
             budget=budget,
             cells=len(experiment.cells),
-            decided=len(decided),
-            abandoned=tally.abandoned,
+            decided=steps.count("decided"),
+            abandoned=dict(state.abandoned),
             comparisons=known.comparisons,
+            ahead=ahead(plan, judgement, known.spent, left) if known.has_trials else "",
+            left=left if known.has_trials else None,
+            warning=beyond_budget(plan, judgement, known.spent)
+            if known.has_trials
+            else "",
         )
-        if not known.has_trials:
-            return made
-        return msgspec.structs.replace(
-            made,
-            ahead=ahead(plan, judgement, known.spent, left),
-            left=left,
-            warning=beyond_budget(plan, judgement, known.spent),
-        )
-
-
-def _sorted(course: dict[int, tuple[float, float]]) -> tuple[Interval, ...]:
-    return tuple((blocks, *course[blocks]) for blocks in sorted(course))
-
-
-def _thin(course: dict[int, tuple[float, float]]) -> None:
-    """Drop every other interval but the newest."""
-    for blocks in sorted(course)[-2::-2]:
-        del course[blocks]
 
 
 class Live:
@@ -255,15 +288,18 @@ class Live:
     def is_written(self, place: Place) -> bool:
         """Return whether an iodelta of this machine writes to it, by the lock of its journal."""
         try:
-            return (Path(place.path) / JOURNAL).stat().st_ino in self._locks()
+            number = (Path(place.path) / JOURNAL).stat().st_ino
         except OSError:
             return False
+        if time.monotonic() - self._locked[0] > 0.5:
+            self._locked = time.monotonic(), lockers()
+        return number in self._locked[1]
 
     def goes_on(self, place: Place) -> bool:
         """Return whether it is an experiment with trials that is being measured now."""
         if place.kind != "experiment" or not self.is_written(place):
             return False
-        return self.following(place).tail.state == "running"
+        return self.following(place).tail.state.state == "running"
 
     def following(self, place: Place) -> Following:
         """Return what is known of a place, with its journal as it is now."""
@@ -292,26 +328,14 @@ class Live:
                 with contextlib.suppress(RuntimeError):  # the server is ending
                     follower.judging = self._judge.submit(follower.judge, folder)
         if follower.known is None and follower.judging is not None:
-            _wait(follower.judging, wait)
+            # One that had not begun when the server ended is cancelled.
+            with contextlib.suppress(TimeoutError, CancelledError):
+                follower.judging.result(wait)
         return follower.underway(writing=self.is_written(place))
 
     def close(self) -> None:
         """Drop the judgements that wait."""
         self._judge.shutdown(wait=False, cancel_futures=True)
-
-    def _locks(self) -> dict[int, int]:
-        """Files that somebody holds a lock on; read twice a second at most."""
-        then, known = self._locked
-        if time.monotonic() - then > 0.5:
-            known = lockers()
-            self._locked = time.monotonic(), known
-        return known
-
-
-def _wait(judging: Future[None], seconds: float) -> None:
-    # One that had not begun when the server ended is cancelled.
-    with contextlib.suppress(TimeoutError, CancelledError):
-        judging.result(seconds)
 
 
 def _be_nice() -> None:

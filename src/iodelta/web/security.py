@@ -271,6 +271,7 @@ class Guard:
             )
         except DeniedError as denied:
             if not begun:
+                scope["app"] = self._app
                 await self._deny(request, denied)(scope, receive, sent)
 
     def _check(self, request: Request) -> None:

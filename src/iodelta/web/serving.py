@@ -12,7 +12,6 @@ import os
 import socket
 from collections import Counter
 from collections.abc import Callable
-from types import FrameType
 from typing import ClassVar
 
 import h11
@@ -146,19 +145,11 @@ class _Patient(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """A server that also ends responses without an end of their own, such as streams."""
-
-    def __init__(self, config: uvicorn.Config, end: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._end = end
+    """A server with so many threads."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         to_thread.current_default_thread_limiter().total_tokens = THREADS
         await super().startup(sockets)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._end()
-        super().handle_exit(sig, frame)
 
 
 def _is_unexpected(record: logging.LogRecord) -> bool:
@@ -194,8 +185,11 @@ def serve(
         h11_max_incomplete_event_size=32 << 10,
     )
     logging.getLogger("uvicorn.error").addFilter(_is_unexpected)
-    server = _Server(config, end)
+    server = _Server(config)
     with server.capture_signals():
         ready()
         collect_often()
-        server.run(sockets=[listening])
+        try:
+            server.run(sockets=[listening])
+        finally:
+            end()

@@ -101,56 +101,41 @@ def comparisons(
 ) -> tuple[Comparison, ...]:
     """Return all comparisons of a judgement, the open ones first; ``counted`` are the trials that it rests on."""
     with_kind = len({metric.kind for metric in metrics}) > 1
-    groups = comparisons_of(judgement)
-    groups.sort(key=lambda verdicts: next_step(verdicts) in SETTLED)
+    groups = [(verdicts, next_step(verdicts)) for verdicts in comparisons_of(judgement)]
+    groups.sort(key=lambda group: group[1] in SETTLED)
     made = []
-    for verdicts in groups:
+    for verdicts, step in groups:
         first = verdicts[0]
-        course = courses.get((first.cell, first.variant), ())
+        change, look = first.change, first.look
+        words = {
+            metric_name(verdict.metric, with_kind=with_kind): verdict.word
+            for verdict in verdicts
+        }
+        blocks = blocks_of(trial for trial in counted if trial.cell == first.cell)
+        pairs = pairs_of(blocks, first.metric, first.baseline, first.variant)
+        looks = [
+            verdict.next_look for verdict in verdicts if verdict.next_look is not None
+        ]
         made.append(
-            _comparison(verdicts, _changes(first, counted), course, with_kind=with_kind)
+            Comparison(
+                cell=first.cell,
+                variant=first.variant,
+                metric=next(iter(words)),
+                blocks=first.blocks,
+                value=change.value if change else None,
+                low=change.low if change else None,
+                high=change.high if change else None,
+                noise=first.sd,
+                looks=0 if look is None else look.index + 1,
+                looked_at=0 if look is None else look.blocks,
+                next_look=min(looks, default=None),
+                words=tuple(words.items()) if step in SETTLED else (),
+                waiting=step == "waiting",
+                each=tuple(new / old - 1.0 for old, new in pairs if old > 0.0),
+                course=courses.get((first.cell, first.variant), ()),
+            )
         )
     return tuple(made)
-
-
-def _changes(verdict: Verdict, counted: Sequence[Trial]) -> tuple[float, ...]:
-    """Return the change in every block of a comparison, as shares."""
-    blocks = blocks_of(trial for trial in counted if trial.cell == verdict.cell)
-    pairs = pairs_of(blocks, verdict.metric, verdict.baseline, verdict.variant)
-    return tuple(new / old - 1.0 for old, new in pairs if old > 0.0)
-
-
-def _comparison(
-    verdicts: Sequence[Verdict],
-    each: tuple[float, ...],
-    course: tuple[Interval, ...],
-    *,
-    with_kind: bool,
-) -> Comparison:
-    first, step = verdicts[0], next_step(verdicts)
-    change, look = first.change, first.look
-    words = {
-        metric_name(verdict.metric, with_kind=with_kind): verdict.word
-        for verdict in verdicts
-    }
-    looks = [verdict.next_look for verdict in verdicts if verdict.next_look is not None]
-    return Comparison(
-        cell=first.cell,
-        variant=first.variant,
-        metric=next(iter(words)),
-        blocks=first.blocks,
-        value=change.value if change else None,
-        low=change.low if change else None,
-        high=change.high if change else None,
-        noise=first.sd,
-        looks=0 if look is None else look.index + 1,
-        looked_at=0 if look is None else look.blocks,
-        next_look=min(looks, default=None),
-        words=tuple(words.items()) if step in SETTLED else (),
-        waiting=step == "waiting",
-        each=each,
-        course=course,
-    )
 
 
 def comparisons_of(judgement: Judgement) -> list[tuple[Verdict, ...]]:

@@ -12,7 +12,6 @@ from iodelta.web.live import Live
 from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.results import folder_of
 from iodelta.web.starting import may_cancel, started_by
-from iodelta.web.streams import Stream
 from iodelta.web.underway import Underway, course_of, progress
 
 FIRST = 2.0
@@ -47,17 +46,6 @@ def now(request: Request) -> Response:
             raise MeasureError("nothing is known of this experiment yet")
         return document(known)
     return _shown(request, "now.html", place, known)
-
-
-async def events(request: Request) -> Response:
-    """Return the lines of the journal, each as it is written."""
-    site = request.app.state.site
-    place = place_of(request)
-    folder_of(place)  # which refuses what must not be read
-    live = site.results.live
-    after = request.headers.get("last-event-id", request.query_params.get("after", "0"))
-    line = int(after) if after.isdecimal() and len(after) < 12 else 0
-    return Stream(request.app.state.streams, live.following(place), line)
 
 
 def _shown(
