@@ -41,20 +41,24 @@ def unused(cell: Cell, variant: Variant) -> Iterator[tuple[str, str, str]]:
     mode = mode.partition(":")[0]
     for first_name, (name, value) in options.items():
         if first_name in APART:
-            why = _why_unused(value.split(","), mode)
+            # How fio interprets the values of one option in a workload ``rw=mode``; empty if it uses all of
+            # them.
+            values = value.split(",")
+            if len(values) > NUMBER:
+                why = "fio takes one value for reads, one for writes, one for trims, and ignores what follows"
+            else:
+                # An empty value leaves a direction at its default.
+                differing = set(filter(None, values))
+                if mode not in ONE_WAY or len(differing) <= 1:
+                    why = ""
+                else:
+                    pairs = zip(values, DIRECTIONS, strict=False)
+                    means = ", ".join(
+                        f"{value} for {direction}"
+                        for value, direction in pairs
+                        if value
+                    )
+                    only = DIRECTIONS[ONE_WAY[mode]]
+                    why = f"to fio this is {means}, and rw={mode} makes only {only}"
             if why:
                 yield name, value, why
-
-
-def _why_unused(values: list[str], mode: str) -> str:
-    """Return how fio interprets the values of one option in a workload ``rw=mode``; empty if it uses all of them."""
-    if len(values) > NUMBER:
-        return "fio takes one value for reads, one for writes, one for trims, and ignores what follows"
-    # An empty value leaves a direction at its default.
-    differing = set(filter(None, values))
-    if mode not in ONE_WAY or len(differing) <= 1:
-        return ""
-    pairs = zip(values, DIRECTIONS, strict=False)
-    means = ", ".join(f"{value} for {direction}" for value, direction in pairs if value)
-    only = DIRECTIONS[ONE_WAY[mode]]
-    return f"to fio this is {means}, and rw={mode} makes only {only}"

@@ -329,7 +329,10 @@ def _lift(
         dropped: list[str] = []
         for key, values in workload.options:
             place = (*workload.place, key)
-            if _belongs_elsewhere(key, values):
+            # Whether an option belongs to target or design. Several sizes make several cells, so they stay.
+            name = canonical(key)
+            several_sizes = name == "size" and len(values) > 1
+            if name in _LIFTED and not several_sizes:
                 _lift_option(lifted, key, values, refuse, *place)
             elif not fio or owned(key) is None:
                 options.append((key, values))
@@ -342,18 +345,28 @@ def _lift(
     path = _one("path", paths, refuse)
     size = _one("size", (target.size, lifted.get("size", "")), refuse)
     replace = msgspec.structs.replace
+    # The times of [design] that fio options set.
+    times: dict[str, float] = {}
+    for option, key in (("runtime", "trial"), ("ramp_time", "ramp")):
+        text = lifted.get(option)
+        if text is None:
+            continue
+        try:
+            # In job files and on its command line fio takes a bare number as seconds.
+            times[key] = seconds(float(text) if text.isdigit() else text)
+        except ValueError as error:
+            refuse(str(error), "workload", option)
+        if getattr(design, key) not in (getattr(Design(), key), times[key]):
+            refuse(
+                f"{option}={text} in the workload and {key} in [design] differ",
+                "design",
+                key,
+            )
     return (
         tuple(kept),
         replace(target, path=path, size=size),
-        replace(design, **_times(lifted, design, refuse)),
+        replace(design, **times),
     )
-
-
-def _belongs_elsewhere(key: str, values: tuple[str | None, ...]) -> bool:
-    """Return whether an option belongs to target or design. Several sizes make several cells, so they stay."""
-    name = canonical(key)
-    several_sizes = name == "size" and len(values) > 1
-    return name in _LIFTED and not several_sizes
 
 
 def _lift_option(
@@ -380,29 +393,6 @@ def _drop(key: str, refuse: Refuse, *place: str) -> None:
     ours = owned(key)
     if ours is not None and not ours.harmless:
         refuse(f"fio option {key}: {ours.why}", *place, remedy=f"remove {key}")
-
-
-def _times(
-    lifted: Mapping[str, str], design: Design, refuse: Refuse
-) -> dict[str, float]:
-    """Return the times of [design] that fio options set."""
-    times: dict[str, float] = {}
-    for option, key in (("runtime", "trial"), ("ramp_time", "ramp")):
-        text = lifted.get(option)
-        if text is None:
-            continue
-        try:
-            # In job files and on its command line fio takes a bare number as seconds.
-            times[key] = seconds(float(text) if text.isdigit() else text)
-        except ValueError as error:
-            refuse(str(error), "workload", option)
-        if getattr(design, key) not in (getattr(Design(), key), times[key]):
-            refuse(
-                f"{option}={text} in the workload and {key} in [design] differ",
-                "design",
-                key,
-            )
-    return times
 
 
 def without_effect(names: Iterable[str]) -> tuple[str, ...]:

@@ -140,11 +140,21 @@ def parse(
     if experiment.of_command:
         check_fits(data, experiment, source.refuse)
     parse_build(data.get("build", {}), source.refuse)
+    anatomy = data.get("anatomy", "")
+    if anatomy not in ("", *ANATOMIES):
+        allowed = " or ".join(f'"{name}"' for name in ANATOMIES)
+        source.refuse(f"anatomy must be {allowed}", "anatomy")
+    if anatomy and clock != "instructions":
+        source.refuse(
+            "an anatomy is counted with the instruction clock only",
+            "anatomy",
+            remedy='say clock = "instructions" (--clock instructions)',
+        )
     return msgspec.structs.replace(
         experiment,
         machines=machines,
         clock=clock,
-        anatomy=_anatomy(source, data.get("anatomy", ""), clock),
+        anatomy=str(anatomy),
         instruments=_instruments(source, data.get("instrument", {})),
         subject=parse_subject(data.get("subject", {}), source.refuse),
         prepare=parse_prepare(data, source.refuse),
@@ -167,19 +177,6 @@ def _clock(source: Source, clock: Any, machines: tuple[str, ...]) -> Any:
             remedy='say machine = "vm" (--machine vm)',
         )
     return clock
-
-
-def _anatomy(source: Source, anatomy: Any, clock: str) -> str:
-    if anatomy not in ("", *ANATOMIES):
-        allowed = " or ".join(f'"{name}"' for name in ANATOMIES)
-        source.refuse(f"anatomy must be {allowed}", "anatomy")
-    if anatomy and clock != "instructions":
-        source.refuse(
-            "an anatomy is counted with the instruction clock only",
-            "anatomy",
-            remedy='say clock = "instructions" (--clock instructions)',
-        )
-    return str(anatomy)
 
 
 def _check_facts(source: Source, experiment: Experiment, *, same: bool) -> None:

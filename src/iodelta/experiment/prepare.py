@@ -7,7 +7,7 @@ preconditioning, then workload dependent preconditioning until the disk is stead
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -58,17 +58,7 @@ def parse_prepare(data: Mapping[str, Any], refuse: Refuse) -> Prepare | None:
     if not isinstance(table, dict):
         refuse('prepare is a table: [prepare] purge = "discard"', "prepare")
     check_keys(refuse, table, ("prepare",), Prepare.__struct_fields__)
-    purge = _purge(table.get("purge", "none"), refuse)
-    values = {key: _amount(key, table, refuse) for key in LIMITS}
-    limit = int(values["limit"])
-    if limit != values["limit"]:
-        refuse("limit is a whole number of rounds", "prepare", "limit")
-    spare = _spare(table.get("spare", Prepare().spare), refuse)
-    workload = _workload(table.get("workload", {}), refuse)
-    return Prepare(purge, values["fill"], workload, values["round"], limit, spare)
-
-
-def _purge(value: Any, refuse: Refuse) -> Literal["none", "discard", "nvme-format"]:
+    value = table.get("purge", "none")
     if value not in PURGES:
         refuse(
             f"{value!r} is not a way to purge",
@@ -76,7 +66,14 @@ def _purge(value: Any, refuse: Refuse) -> Literal["none", "discard", "nvme-forma
             "purge",
             remedy=f"one of {', '.join(PURGES)}",
         )
-    return value  # type: ignore[no-any-return]
+    purge = value
+    values = {key: _amount(key, table, refuse) for key in LIMITS}
+    limit = int(values["limit"])
+    if limit != values["limit"]:
+        refuse("limit is a whole number of rounds", "prepare", "limit")
+    spare = _spare(table.get("spare", Prepare().spare), refuse)
+    workload = _workload(table.get("workload", {}), refuse)
+    return Prepare(purge, values["fill"], workload, values["round"], limit, spare)
 
 
 def _amount(key: str, table: Mapping[str, Any], refuse: Refuse) -> float:
@@ -108,7 +105,16 @@ def _workload(table: Any, refuse: Refuse) -> tuple[Option, ...]:
             "workload",
         )
     for name, value in table.items():
-        _check_option(name, value, refuse)
+        place = ("prepare", "workload", name)
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            what = f"{name} needs a single value, not {value!r}: rounds are all alike"
+            refuse(what, *place)
+        ours = owned(name)
+        if ours is not None and not ours.harmless:
+            refuse(f"fio option {name}: {ours.why}", *place, remedy=f"remove {name}")
+        danger = runs_command(name, str(value))
+        if danger:
+            refuse(danger, *place, remedy=f"remove {name}")
     # Options that iodelta sets itself to the same effect are left out.
     options = tuple(
         (name, str(value)) for name, value in table.items() if owned(name) is None
@@ -120,19 +126,6 @@ def _workload(table: Any, refuse: Refuse) -> tuple[Option, ...]:
             remedy=f"rw is one of {', '.join(WRITES)}",
         )
     return options
-
-
-def _check_option(name: str, value: Any, refuse: Refuse) -> None:
-    place = ("prepare", "workload", name)
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        what = f"{name} needs a single value, not {value!r}: rounds are all alike"
-        refuse(what, *place)
-    ours = owned(name)
-    if ours is not None and not ours.harmless:
-        refuse(f"fio option {name}: {ours.why}", *place, remedy=f"remove {name}")
-    danger = runs_command(name, str(value))
-    if danger:
-        refuse(danger, *place, remedy=f"remove {name}")
 
 
 def round_writes(options: tuple[Option, ...]) -> bool:

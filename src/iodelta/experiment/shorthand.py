@@ -156,7 +156,7 @@ def _settings(text: str, option: str) -> dict[str, str]:
     for part in text.split(","):
         key, equals, value = part.partition("=")
         # A comma starts a new setting only before a knob's name: cpus=0,2 and noatime,commit=5 stay whole.
-        if equals and _is_knob(key):
+        if equals and (key in _BARE_KNOBS or "." in key or key.startswith("sysfs:")):
             _check_new(key, settings, option)
             last = key
             settings[key] = value
@@ -169,11 +169,6 @@ def _settings(text: str, option: str) -> dict[str, str]:
                 remedy="iodelta knobs lists what can be set here; fio.NAME=VALUE sets a fio option",
             )
     return settings
-
-
-def _is_knob(key: str) -> bool:
-    """Return whether a word before ``=`` can be the name of a knob or of a fio option (``fio.NAME``)."""
-    return key in _BARE_KNOBS or "." in key or key.startswith("sysfs:")
 
 
 def _is_setting(text: str) -> bool:

@@ -28,7 +28,13 @@ def parse_workloads(source: Source, table: Any, base: Path) -> tuple[Workload, .
         return _of_commands(source, common, named)
     job_file = common.pop("job_file", None)
     if job_file is not None:
-        path = _job_file(source, job_file, base, named)
+        # The path of the fio job file that is the workload. Refuses named workloads in addition to it.
+        place = ("workload", "job_file")
+        if not isinstance(job_file, str):
+            source.refuse("job_file must be the path of a fio job file", *place)
+        if named:
+            source.refuse("give either job_file or named workloads, not both", *place)
+        path = base / job_file
         return _of_job_file(path, _options(source, common, "workload"))
     if not named:
         return (Workload("", tuple(_options(source, common, "workload").items())),)
@@ -39,18 +45,6 @@ def parse_workloads(source: Source, table: Any, base: Path) -> tuple[Workload, .
         options |= _options(source, own_options, "workload", name)
         workloads.append(Workload(name, tuple(options.items())))
     return tuple(workloads)
-
-
-def _job_file(
-    source: Source, name: Any, base: Path, named: Mapping[str, object]
-) -> Path:
-    """Return the path of the fio job file that is the workload. Refuses named workloads in addition to it."""
-    place = ("workload", "job_file")
-    if not isinstance(name, str):
-        source.refuse("job_file must be the path of a fio job file", *place)
-    if named:
-        source.refuse("give either job_file or named workloads, not both", *place)
-    return base / name
 
 
 def _check_workload_name(source: Source, name: str) -> None:

@@ -21,15 +21,29 @@ def rendered(experiment: Experiment) -> str:
     """Return the text of an experiment file for it, with a workload for each cell of the first condition."""
     named = [condition for condition in experiment.conditions if condition.name]
     design = msgspec.to_builtins(experiment.design)
+    target = msgspec.to_builtins(experiment.target)
+    first = experiment.conditions[0].name
+    cells = [cell for cell in experiment.cells if cell.condition == first]
+    # The variants, without the placebo that a design adds by itself.
+    tables: dict[str, dict[str, str]] = {}
+    for variant in experiment.variants:
+        if variant.name != PLACEBO or not experiment.design.placebo:
+            tables[variant.name] = {
+                **variant.knobs,
+                **_options(variant.options, experiment.option_prefix),
+            }
     return toml_text(
         {
             "question": experiment.question,
             "baseline": experiment.baseline,
             "margin": experiment.margin,
-            "target": _target(experiment),
-            "workload": _workloads(experiment),
+            "target": {key: value for key, value in target.items() if value},
+            "workload": {
+                f"cell-{number}": _workload(cell)
+                for number, cell in enumerate(cells, 1)
+            },
             **_measures(experiment),
-            "variant": _variants(experiment),
+            "variant": tables,
             "condition": {each.name: _condition(each) for each in named},
             "design": {
                 key: value for key, value in design.items() if value not in (None, "")
@@ -48,17 +62,6 @@ def _preparation(prepare: Prepare | None) -> dict[str, Any]:
     else:
         del table["workload"]
     return {"prepare": table}
-
-
-def _target(experiment: Experiment) -> dict[str, str]:
-    target = msgspec.to_builtins(experiment.target)
-    return {key: value for key, value in target.items() if value}
-
-
-def _workloads(experiment: Experiment) -> dict[str, dict[str, Any]]:
-    first = experiment.conditions[0].name
-    cells = [cell for cell in experiment.cells if cell.condition == first]
-    return {f"cell-{number}": _workload(cell) for number, cell in enumerate(cells, 1)}
 
 
 def _workload(cell: Cell) -> dict[str, Any]:
@@ -84,18 +87,6 @@ def _measures(experiment: Experiment) -> dict[str, Any]:
     if not tables:
         return {}
     return {"metric": tables}
-
-
-def _variants(experiment: Experiment) -> dict[str, dict[str, str]]:
-    """Return the variants, without the placebo that a design adds by itself."""
-    tables: dict[str, dict[str, str]] = {}
-    for variant in experiment.variants:
-        if variant.name != PLACEBO or not experiment.design.placebo:
-            tables[variant.name] = {
-                **variant.knobs,
-                **_options(variant.options, experiment.option_prefix),
-            }
-    return tables
 
 
 def _options(options: tuple[Option, ...], prefix: str = "") -> dict[str, str]:

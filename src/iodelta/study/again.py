@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, product, starmap
 
 import msgspec
@@ -107,11 +107,18 @@ def _fio(
         return f"# no command line: {inert(error.what)}", ()
     # The words of any other command have an order, so none can be taken out.
     if plan.experiment.of_command:
-        return _whole(lines)
+        # Command lines of programs other than fio: each in full if they differ.
+        texts = {name: shlex.join(words) for name, words in lines.items()}
+        if len(set(texts.values())) == 1:
+            return next(iter(texts.values())), ()
+        return "", tuple(texts.items())
     first = next(iter(lines.values()), [])
     shared = set(first).intersection(*lines.values())
     common = [word for word in first if word in shared]
-    parts = {name: _without(words, shared) for name, words in lines.items()}
+    parts = {
+        name: shlex.join(word for word in words if word not in shared)
+        for name, words in lines.items()
+    }
     if not any(parts.values()):
         return shlex.join(common), ()
     return shlex.join(common), tuple(parts.items())
@@ -132,16 +139,6 @@ def _command_lines(
     return lines
 
 
-def _whole(
-    lines: Mapping[str, Sequence[str]],
-) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Command lines of programs other than fio: each in full if they differ."""
-    texts = {name: shlex.join(words) for name, words in lines.items()}
-    if len(set(texts.values())) == 1:
-        return next(iter(texts.values())), ()
-    return "", tuple(texts.items())
-
-
 def _all_settings(experiment: Experiment) -> Iterator[tuple[str, str]]:
     """Yield what each variant and condition sets; nothing if no knob is set at all."""
     if not experiment.knob_names():
@@ -156,10 +153,6 @@ def _all_settings(experiment: Experiment) -> Iterator[tuple[str, str]]:
 def _settings(knobs: Mapping[str, str]) -> str:
     texts = [f"{knob} = {setting(knob, knobs[knob])}" for knob in sorted(knobs)]
     return "; ".join(texts) or "as it is"
-
-
-def _without(words: Sequence[str], common: set[str]) -> str:
-    return shlex.join(word for word in words if word not in common)
 
 
 def _unseen(experiment: Experiment) -> Target:
@@ -270,11 +263,10 @@ def condition_words(experiment: Experiment) -> list[str]:
 def _conditions(experiment: Experiment) -> list[str]:
     """Return the named conditions as ``--condition`` takes them: ``idle``, ``busy:stress-ng --cpu 1``."""
     named = [condition for condition in experiment.conditions if condition.name]
-    return [_condition(each.name, each.background) for each in named]
-
-
-def _condition(name: str, background: Sequence[str]) -> str:
-    return f"{name}:{shlex.join(background)}" if background else name
+    return [
+        (f"{each.name}:{shlex.join(each.background)}" if each.background else each.name)
+        for each in named
+    ]
 
 
 def fio_words(experiment: Experiment) -> list[str]:

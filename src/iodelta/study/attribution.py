@@ -139,6 +139,18 @@ def account(
     attribution = judged or TOO_FEW
     patches = len(subject.names)
     stalls = replay.search.stalls()
+    values = values_by_item(folder.answers())
+    combinations = []
+    for item in replay.search.items:
+        measured = values.get(item, [])
+        combination = Combination(
+            item=item,
+            title=replay.kind.title(item),
+            runs=len(measured),
+            value=float(np.median(measured)) if measured else None,
+            reason=replay.search.store.broken.get(item, ""),
+        )
+        combinations.append(combination)
     return AttributionAccount(
         folder=str(folder.path),
         question=question,
@@ -160,7 +172,7 @@ def account(
         parts=tuple(map(partial(_part, question), attribution.terms)),
         inestimable=tuple(inestimable(attribution)),
         model=MODEL if judged else "",
-        combinations=_combinations(replay, folder),
+        combinations=tuple(combinations),
         stalls=stalls,
         blocks=len(replay.search.blocks) + len(replay.search.further),
         next=f"{replay.kind.title(replay.ask.item)}: {replay.ask.why}"
@@ -181,22 +193,6 @@ def exit_code(
         return 3
     may_stall = any(patch.open for patch in stalls)
     return 3 if may_stall else 0
-
-
-def _combinations(replay: Attributed, folder: SearchFolder) -> tuple[Combination, ...]:
-    values = values_by_item(folder.answers())
-    combinations = []
-    for item in replay.search.items:
-        measured = values.get(item, [])
-        combination = Combination(
-            item=item,
-            title=replay.kind.title(item),
-            runs=len(measured),
-            value=float(np.median(measured)) if measured else None,
-            reason=replay.search.store.broken.get(item, ""),
-        )
-        combinations.append(combination)
-    return tuple(combinations)
 
 
 def _part(question: Question, term: Term) -> Part:

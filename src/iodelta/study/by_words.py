@@ -24,6 +24,19 @@ def account(folder: SearchFolder, question: Question, replay: Judged) -> SearchA
         if replay.ask
         else ""
     )
+    votes = Counter(replay.search.store.words)
+    places = {item: place for place, item in enumerate(replay.search.line.items)}
+    items = {item: None for item, _ in replay.search.store.words}
+    spoken = [
+        Spoken(
+            item=item,
+            title=replay.kind.title(item),
+            place=places.get(item, -1),
+            good=votes[item, "good"],
+            bad=votes[item, "bad"],
+        )
+        for item in items
+    ]
     return SearchAccount(
         folder=str(folder.path),
         question=question,
@@ -51,7 +64,7 @@ def account(folder: SearchFolder, question: Question, replay: Judged) -> SearchA
         scatter="",
         next=next_,
         git_log=git_log(replay, culprit) if isinstance(kind, CommitItems) else "",
-        answers=_answers(replay),
+        answers=tuple(sorted(spoken, key=lambda answer: answer.place)),
     )
 
 
@@ -73,23 +86,6 @@ def _found(culprit: Named, replay: Judged) -> Found:
         else None,
         contradicting=culprit.contradicting,
     )
-
-
-def _answers(replay: Judged) -> tuple[Spoken, ...]:
-    votes = Counter(replay.search.store.words)
-    places = {item: place for place, item in enumerate(replay.search.line.items)}
-    items = {item: None for item, _ in replay.search.store.words}
-    spoken = [
-        Spoken(
-            item=item,
-            title=replay.kind.title(item),
-            place=places.get(item, -1),
-            good=votes[item, "good"],
-            bad=votes[item, "bad"],
-        )
-        for item in items
-    ]
-    return tuple(sorted(spoken, key=lambda answer: answer.place))
 
 
 def git_log(replay: Judged, culprit: Named | None) -> str:

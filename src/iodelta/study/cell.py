@@ -89,7 +89,30 @@ class Cell(msgspec.Struct, frozen=True):
         if self.order.order == "interleaved" and blocks >= smallest_blocks(0.05):
             row = self._blocks(what, old, new)
         elif len(old) > 1 or len(new) > 1:
-            row = self._replicates(what, old, new)
+            # An interval that assumes independent runs, although their order does not guarantee that.
+            from iodelta.stats.unpaired import MOST, shift
+
+            estimate = shift(
+                [math.log(n.value) for n in old[:MOST]],
+                [math.log(n.value) for n in new[:MOST]],
+            )
+            compared = self._compared(what, old, new, "replicates")
+            if math.isfinite(estimate.low):
+                change = Number(
+                    math.expm1(estimate.value),
+                    math.expm1(estimate.low),
+                    math.expm1(estimate.high),
+                )
+            else:
+                change = Number(
+                    compared.values[1] / compared.values[0] - 1, -math.inf, math.inf
+                )
+            resolved = _resolved(what, self, old, new)
+            says = self._of_scatter(change) if resolved else NOT_RESOLVED
+            says += _apart(compared.values, change) + self._drift(what, estimate.value)
+            row = msgspec.structs.replace(
+                compared, change=change, says=says, resolved=resolved
+            )
         else:
             row = self._single(what, old[0], new[0])
         if self.hard:
@@ -151,7 +174,14 @@ class Cell(msgspec.Struct, frozen=True):
         verdict = msgspec.structs.replace(
             by_metric[what], baseline=self.baseline, variant=self.variant
         )
-        interval = _interval(verdict)
+        # The change of a verdict; missing bounds become infinite.
+        change = verdict.change
+        if change is None:
+            interval = None
+        else:
+            low = -math.inf if change.low is None else change.low
+            high = math.inf if change.high is None else change.high
+            interval = Number(change.value, low, high)
         says = f"{verdict.phrase}; {count} interleaved pairs, assuming that their order was random"
         row = self._compared(what, old, new, "blocks")
         if verdict.baseline_value is not None and verdict.variant_value is not None:
@@ -171,47 +201,16 @@ class Cell(msgspec.Struct, frozen=True):
             verdict = msgspec.structs.replace(
                 verdict, word="inconclusive", alone="inconclusive", phrase=NOT_DRAWN
             )
+            pairs, first = len(self.order.blocks), self.order.baseline_first
+            most, leader = max((first, self.baseline), (pairs - first, self.variant))
             row = msgspec.structs.replace(
                 row,
                 says=f"{NOT_DRAWN}; {plural(count, 'pair')}",
-                why=self._not_drawn(),
+                why=f"{leader} went first in {most} of {plural(pairs, 'pair')}: the order was not random",
             )
             return msgspec.structs.replace(row, change=interval, verdict=verdict)
         return msgspec.structs.replace(
             row, change=interval, word=verdict.word, says=says, verdict=verdict
-        )
-
-    def _not_drawn(self) -> str:
-        pairs, first = len(self.order.blocks), self.order.baseline_first
-        most, leader = max((first, self.baseline), (pairs - first, self.variant))
-        return f"{leader} went first in {most} of {plural(pairs, 'pair')}: the order was not random"
-
-    def _replicates(
-        self, what: Metric, old: Sequence[Number], new: Sequence[Number]
-    ) -> Compared:
-        """Return an interval that assumes independent runs, although their order does not guarantee that."""
-        from iodelta.stats.unpaired import MOST, shift
-
-        estimate = shift(
-            [math.log(n.value) for n in old[:MOST]],
-            [math.log(n.value) for n in new[:MOST]],
-        )
-        compared = self._compared(what, old, new, "replicates")
-        if math.isfinite(estimate.low):
-            change = Number(
-                math.expm1(estimate.value),
-                math.expm1(estimate.low),
-                math.expm1(estimate.high),
-            )
-        else:
-            change = Number(
-                compared.values[1] / compared.values[0] - 1, -math.inf, math.inf
-            )
-        resolved = _resolved(what, self, old, new)
-        says = self._of_scatter(change) if resolved else NOT_RESOLVED
-        says += _apart(compared.values, change) + self._drift(what, estimate.value)
-        return msgspec.structs.replace(
-            compared, change=change, says=says, resolved=resolved
         )
 
     def _of_scatter(self, change: Number) -> str:
@@ -249,7 +248,7 @@ class Cell(msgspec.Struct, frozen=True):
         change = Number(
             new.value / old.value - 1,
             new.low / old.high - 1,
-            _ratio(new.high, old.low) - 1,
+            (new.high / old.low if old.low > 0 else math.inf) - 1,
         )
         resolved = _resolved(what, self, [old], [new])
         if not resolved:
@@ -268,16 +267,6 @@ def _values(entries: Sequence[Entry], what: Metric) -> list[Number]:
     """Return the values of the runs that have one."""
     numbers = (value_of(entry.run, what.name) for entry in entries)
     return [value for value in numbers if value is not None]
-
-
-def _interval(verdict: Verdict) -> Number | None:
-    """Return the change of a verdict; missing bounds become infinite."""
-    change = verdict.change
-    if change is None:
-        return None
-    low = -math.inf if change.low is None else change.low
-    high = math.inf if change.high is None else change.high
-    return Number(change.value, low, high)
 
 
 def _resolved(
@@ -338,7 +327,3 @@ def _trials(order: Ordered, cell: str) -> list[Trial]:
             )
             trials.append(trial)
     return trials
-
-
-def _ratio(above: float, below: float) -> float:
-    return above / below if below > 0 else math.inf

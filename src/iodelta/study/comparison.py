@@ -135,6 +135,10 @@ def _cells(base: Side, matches: Sequence[_Match], margin: float) -> list[Cell]:
         for name in in_order(match.cells):
             first, other = match.cells[name]
             runs = [entry.run for entry in (*first, *other)]
+            # What makes a number of these runs incredible: findings of the audit and of the readers.
+            findings = [hit.finding for hit in audit(runs).hits]
+            findings += chain.from_iterable(run.findings for run in runs)
+            hard = [finding for finding in findings if finding.severity == "hard"]
             cell = Cell(
                 name=with_syncs(name, runs),
                 baseline=base.name,
@@ -142,7 +146,7 @@ def _cells(base: Side, matches: Sequence[_Match], margin: float) -> list[Cell]:
                 one=first,
                 other=other,
                 order=order_of(first, other),
-                hard=_hard(runs),
+                hard=tuple(dict.fromkeys(hard)),
                 margin=margin,
                 metrics=common_metrics(runs),
             )
@@ -184,14 +188,6 @@ def _lacking(results: Sequence[_Judged]) -> dict[str, tuple[str, ...]]:
             cell = result.cell
             lacking[cell.variant] = (*lacking.get(cell.variant, ()), cell.name)
     return lacking
-
-
-def _hard(runs: Sequence[Run]) -> tuple[Finding, ...]:
-    """Return what makes a number of these runs incredible: findings of the audit and of the readers."""
-    findings = [hit.finding for hit in audit(runs).hits]
-    findings += chain.from_iterable(run.findings for run in runs)
-    hard = [finding for finding in findings if finding.severity == "hard"]
-    return tuple(dict.fromkeys(hard))
 
 
 def _lack(runs: Sequence[Run], place: str) -> Finding | None:

@@ -223,7 +223,16 @@ def explained(
 ) -> tuple[Differing, ...]:
     """Dotted path -> values of both sides, as differences; the most important groups first."""
     differing = []
-    ranks = {path: _rank(path) for path in pairs}
+    ranks = {
+        path: (
+            next(
+                number
+                for number, confounder in enumerate(CONFOUNDERS)
+                if re.fullmatch(confounder.pattern, path)
+            )
+        )
+        for path in pairs
+    }
     for path in sorted(pairs, key=ranks.__getitem__):
         before, after = pairs[path]
         confounder = CONFOUNDERS[ranks[path]]
@@ -245,15 +254,6 @@ def option_of(what: str, *, grave: bool) -> tuple[str, str, bool]:
         if re.fullmatch(confounder.pattern, what):
             return confounder.group, confounder.why, confounder.likely or grave
     return "other options of fio", "", grave
-
-
-def _rank(path: str) -> int:
-    """Return the place in ``CONFOUNDERS`` of the first group that has this path; the last group has all."""
-    return next(
-        number
-        for number, confounder in enumerate(CONFOUNDERS)
-        if re.fullmatch(confounder.pattern, path)
-    )
 
 
 def flat(environment: Mapping[str, Any]) -> dict[str, str]:
@@ -334,16 +334,14 @@ def said(
 
 def line_of(fact: Differing) -> str:
     """``kernel.release: 6.12.0 | 6.18.1``."""
-    before, after = _parted(inert(fact.baseline), inert(fact.variant))
-    return f"{inert(fact.what)}: {before} | {after}"
-
-
-def _parted(first: str, other: str) -> tuple[str, str]:
-    """Two values, each cut to ``LONG`` characters around the first difference."""
+    # Two values, each cut to ``LONG`` characters around the first difference.
+    first = inert(fact.baseline)
+    other = inert(fact.variant)
     pairs = enumerate(zip(first, other, strict=False))
     # If one value continues the other, the beginning of both is shown.
     same = next((place for place, (a, b) in pairs if a != b), 0)
-    return _window(first, same), _window(other, same)
+    before, after = (_window(first, same), _window(other, same))
+    return f"{inert(fact.what)}: {before} | {after}"
 
 
 def _window(text: str, place: int) -> str:

@@ -45,12 +45,17 @@ def _with_share(device: Served, total: float) -> Served:
 
 def _between(first: DeviceStats, last: DeviceStats) -> Served:
     """The reads of a device from the first to the last dump of a file; both may be the same dump."""
-    since_mount = first is last or _was_reset(first, last)
+    since_mount = first is last or (
+        (_counter(first, "ios") or 0) > (_counter(last, "ios") or 0)
+    )
     if since_mount:
         reads, wait, seconds = _counter(last, "ios"), _counter(last, "wait"), None
     else:
         reads, wait = _growth(first, last, "ios"), _growth(first, last, "wait")
-        seconds = _seconds(first, last)
+        if first.at is None or last.at is None:
+            seconds = None
+        else:
+            seconds = last.at - first.at
     return Served(
         file=last.place.file,
         device=last.device,
@@ -62,22 +67,11 @@ def _between(first: DeviceStats, last: DeviceStats) -> Served:
     )
 
 
-def _was_reset(first: DeviceStats, last: DeviceStats) -> bool:
-    """Return whether the counters began anew between two dumps."""
-    return (_counter(first, "ios") or 0) > (_counter(last, "ios") or 0)
-
-
 def _growth(first: DeviceStats, last: DeviceStats, name: str) -> float | None:
     after = _counter(last, name)
     if after is None:
         return None
     return after - (_counter(first, name) or 0.0)
-
-
-def _seconds(first: DeviceStats, last: DeviceStats) -> float | None:
-    if first.at is None or last.at is None:
-        return None
-    return last.at - first.at
 
 
 def _counter(stats: DeviceStats, name: str) -> float | None:

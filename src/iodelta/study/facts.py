@@ -25,7 +25,9 @@ def facts_of(plan: Plan, environment: Mapping[str, Any]) -> Facts:
     }
     target = environment.get("target", {})
     device = str(target.get("device") or "")
-    devices = _devices(environment)
+    # The names of the recorded devices that have one.
+    names = [device.get("name") for device in environment.get("devices", ())]
+    devices = [str(name) for name in names if name]
     # The devices of a btrfs or a mirror are peers: it chooses itself which of them serves a read.
     mirror = any(mirrored(variant.knobs) for variant in plan.experiment.variants)
     side_by_side = mirror or target.get("fstype") == "btrfs"
@@ -41,12 +43,6 @@ def facts_of(plan: Plan, environment: Mapping[str, Any]) -> Facts:
         fio_version=version.removeprefix("fio-") or None,
         margin=plan.experiment.margin,
     )
-
-
-def _devices(environment: Mapping[str, Any]) -> list[str]:
-    """Return the names of the recorded devices that have one."""
-    names = [device.get("name") for device in environment.get("devices", ())]
-    return [str(name) for name in names if name]
 
 
 def options_of(plan: Plan) -> dict[tuple[str, str], dict[str, str]]:

@@ -304,6 +304,15 @@ class _Joining:
         changes = [word.total if of_total else word.typical for word in counting]
         known = list(filter(None, changes))
         hosts = len(counting)
+        # The hosts by CPU, disk and kernel, where these differ between hosts.
+        groups: list[FleetGroup] = []
+        for by, field in KINDS:
+            by_value = grouped(known, partial(self._model, field))
+            if len(by_value) > 1:
+                groups += [
+                    _group(by, value, of_value, about.metric)
+                    for value, of_value in by_value.items()
+                ]
         return FleetRow(
             cell=about.cell,
             variant=about.variant,
@@ -316,11 +325,16 @@ class _Joining:
             typical=_together(typical, about.metric),
             total=_together(total, about.metric),
             apart=behind.apart if behind is not None else None,
-            groups=self._groups(known, about.metric),
+            groups=tuple(groups),
             differing=self._differing(behind),
             settles=self._settles(word, behind, known, counting),
             surely_worse=tuple(
-                word.host for word in counting if self._surely_worse(word, hosts)
+                word.host
+                for word in counting
+                if (
+                    word.word == "regression"
+                    and word.p * hosts <= (1.0 - self._level) / 2
+                )
             ),
         )
 
@@ -337,24 +351,6 @@ class _Joining:
         if len(known) < max(FEWEST, len(changes)):
             return None
         return joint(known, self._margin, level=self._level)
-
-    def _surely_worse(self, word: HostWord, hosts: int) -> bool:
-        """Its own folder calls it one, and so does a one-sided t test, Bonferroni over hosts and joint statements."""
-        return word.word == "regression" and word.p * hosts <= (1.0 - self._level) / 2
-
-    def _groups(
-        self, changes: Sequence[HostChange], metric: Metric
-    ) -> tuple[FleetGroup, ...]:
-        """Return the hosts by CPU, disk and kernel, where these differ between hosts."""
-        groups: list[FleetGroup] = []
-        for by, field in KINDS:
-            by_value = grouped(changes, partial(self._model, field))
-            if len(by_value) > 1:
-                groups += [
-                    _group(by, value, of_value, metric)
-                    for value, of_value in by_value.items()
-                ]
-        return tuple(groups)
 
     def _model(self, field: str, change: HostChange) -> str:
         """Return the CPU, disk or kernel of the host of a change."""

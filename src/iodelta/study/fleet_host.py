@@ -320,37 +320,42 @@ def words_of(host: MeasuredHost) -> Iterator[tuple[HostWord, Verdict]]:
     if host.judged is None:
         return
     for verdict in host.judged.account.judgement.verdicts:
-        yield _word_of(host, host.judged, verdict), verdict
+        name = host.member.name
+        typical, total, idle = _changes(name, host.judged, verdict)
+        rules = host.judged.account.judgement.rules
+        obstacle, phrase = "", verdict.phrase
+        if verdict.blocks < FEWEST_BLOCKS:
+            blocks = plural(verdict.blocks, "block")
+            phrase = f"{blocks} where {FEWEST_BLOCKS} are needed"
+        elif host.counts:
+            obstacle = _obstacle(verdict, typical, idle=idle)
+        # Whether the trials exclude that more than this share of them stalls.
+        trials, stalled = verdict.blocks, 0
+        if verdict.stalls is not None:
+            trials, stalled = verdict.stalls.trials, verdict.stalls.stalled
+        yield (
+            (
+                HostWord(
+                    host=name,
+                    word=verdict.word if verdict.blocks else "",
+                    phrase=phrase,
+                    blocks=verdict.blocks,
+                    change=verdict.change,
+                    typical=typical,
+                    total=total,
+                    obstacle=obstacle,
+                    p=_p_worse(total if verdict.basis == "total" else typical, rules),
+                    stalls_excluded=(excluded(stalled, trials) <= rules.stalls + 1e-9),
+                    averaged=host.counts and typical is not None and not obstacle,
+                )
+            ),
+            verdict,
+        )
 
 
 def key_of(verdict: Verdict) -> tuple[str, str, str]:
     """Return the comparison that a verdict is about: cell, variant and metric."""
     return verdict.cell, verdict.variant, verdict.metric.name
-
-
-def _word_of(host: MeasuredHost, result: Judged, verdict: Verdict) -> HostWord:
-    name = host.member.name
-    typical, total, idle = _changes(name, result, verdict)
-    rules = result.account.judgement.rules
-    obstacle, phrase = "", verdict.phrase
-    if verdict.blocks < FEWEST_BLOCKS:
-        blocks = plural(verdict.blocks, "block")
-        phrase = f"{blocks} where {FEWEST_BLOCKS} are needed"
-    elif host.counts:
-        obstacle = _obstacle(verdict, typical, idle=idle)
-    return HostWord(
-        host=name,
-        word=verdict.word if verdict.blocks else "",
-        phrase=phrase,
-        blocks=verdict.blocks,
-        change=verdict.change,
-        typical=typical,
-        total=total,
-        obstacle=obstacle,
-        p=_p_worse(total if verdict.basis == "total" else typical, rules),
-        stalls_excluded=_excludes_stalls(verdict, rules.stalls),
-        averaged=host.counts and typical is not None and not obstacle,
-    )
 
 
 def _changes(
@@ -398,52 +403,38 @@ def _p_worse(change: HostChange | None, rules: Rules) -> float:
     return min(1.0, looks * float(stdtr(change.spare, -change.value / change.error)))
 
 
-def _excludes_stalls(verdict: Verdict, share: float) -> bool:
-    """Return whether the trials exclude that more than this share of them stalls."""
-    trials, stalled = verdict.blocks, 0
-    if verdict.stalls is not None:
-        trials, stalled = verdict.stalls.trials, verdict.stalls.stalled
-    return excluded(stalled, trials) <= share + 1e-9
-
-
 def notes_of(hosts: Sequence[MeasuredHost]) -> Iterator[str]:
     """Yield what a reader must know of hosts that are averaged."""
     counting = [host for host in hosts if host.counts and host.judged is not None]
     members = [host.member for host in counting]
-    still = [_unended(member) for member in members if member.state not in OVER]
+    still = [
+        (f"{member.name} ({member.left})" if member.left else member.name)
+        for member in members
+        if member.state not in OVER
+    ]
     if still:
         yield (
             f"Not ended: {', '.join(still)}. Every verdict may still change, and repeated looks are not corrected for."
         )
     for host in counting:
         if host.judged is not None:
-            yield from _unmeasured(host.member.name, host.judged)
+            # The cells that a host gave up, and those that it has not come to.
+            for cell, reason in host.judged.account.abandoned.items():
+                yield f"{host.member.name} could not measure {cell}: {reason}"
+            # Cells of the plan that have no complete block, and were not given up.
+            measured = {trial.cell for trial in host.judged.counted} | set(
+                host.judged.account.abandoned
+            )
+            empty = [
+                cell.name
+                for cell in host.judged.account.plan.experiment.cells
+                if cell.name not in measured
+            ]
+            if empty:
+                yield f"{host.member.name} has no complete block of {', '.join(empty)}."
     for names in _same_machine(counting):
         listed = f"{', '.join(names[:-1])} and {names[-1]}"
         yield f"{listed} are one machine with different disks: they differ less than machines do."
-
-
-def _unmeasured(name: str, result: Judged) -> Iterator[str]:
-    """Yield the cells that a host gave up, and those that it has not come to."""
-    for cell, reason in result.account.abandoned.items():
-        yield f"{name} could not measure {cell}: {reason}"
-    empty = _empty_cells(result)
-    if empty:
-        yield f"{name} has no complete block of {', '.join(empty)}."
-
-
-def _empty_cells(result: Judged) -> list[str]:
-    """Cells of the plan that have no complete block, and were not given up."""
-    measured = {trial.cell for trial in result.counted} | set(result.account.abandoned)
-    return [
-        cell.name
-        for cell in result.account.plan.experiment.cells
-        if cell.name not in measured
-    ]
-
-
-def _unended(member: FleetMember) -> str:
-    return f"{member.name} ({member.left})" if member.left else member.name
 
 
 def _same_machine(hosts: Sequence[MeasuredHost]) -> Iterator[tuple[str, ...]]:

@@ -27,7 +27,7 @@ from iodelta.lab.remake import line_of
 from iodelta.lab.session import read_plan, rules_of
 from iodelta.probe.environment import sound
 from iodelta.probe.topology import Target
-from iodelta.study.again import Again, again
+from iodelta.study.again import again
 from iodelta.study.best import best
 from iodelta.study.confounders import Differing, differences
 from iodelta.study.experiment import Account
@@ -75,6 +75,15 @@ def judged(folder: Folder) -> Judged:
     prepare = plan.experiment.prepare
     prepared = disk_accounts(folder, journal, prepare) if prepare else ()
     earlier = () if prepare else prepared_earlier(journal)
+    # The commands that repeat a folder; for a scenario its own, since it has removed its target.
+    # Fio's version as recorded; a recent one if none is.
+    fio = environment.get("fio")
+    version = fio.get("version") if isinstance(fio, dict) else None
+    match = re.search(r"(\d+)\.(\d+)", str(version))
+    commands = again(
+        plan, target_of(journal), ((int(match[1]), int(match[2])) if match else (3, 33))
+    )
+    line = line_of(folder)
     account = Account(
         folder=str(folder.path),
         plan=without_schedule(plan),
@@ -90,7 +99,7 @@ def judged(folder: Folder) -> Judged:
         best=best(plan, judgement, ordered),
         system=(*system(environment), *earlier),
         changed=_changed(folder, journal, environment),
-        again=_again(folder, plan, journal, environment),
+        again=(msgspec.structs.replace(commands, run=line) if line else commands),
         instruments=seen(folder),
         prepared=prepared,
         measured_by=journal.planned.version if journal.planned else "",
@@ -140,23 +149,6 @@ def target_of(journal: Journal) -> Target | None:
         return converted(journal.sessions[0].target, Target)
     except msgspec.ValidationError as error:
         raise MeasureError(f"the journal's target is damaged: {error}") from error
-
-
-def _again(
-    folder: Folder, plan: Plan, journal: Journal, environment: Mapping[str, Any]
-) -> Again:
-    """Return the commands that repeat a folder; for a scenario its own, since it has removed its target."""
-    commands = again(plan, target_of(journal), _version(environment))
-    line = line_of(folder)
-    return msgspec.structs.replace(commands, run=line) if line else commands
-
-
-def _version(environment: Mapping[str, Any]) -> tuple[int, int]:
-    """fio's version as recorded; a recent one if none is."""
-    fio = environment.get("fio")
-    version = fio.get("version") if isinstance(fio, dict) else None
-    match = re.search(r"(\d+)\.(\d+)", str(version))
-    return (int(match[1]), int(match[2])) if match else (3, 33)
 
 
 def _changed(

@@ -8,7 +8,7 @@ import msgspec
 
 from iodelta.ingest import Run
 from iodelta.study.rows import Number, number, point_of
-from iodelta.trial import Finding, Histogram, Kind, Latency
+from iodelta.trial import Finding, Kind, Latency
 from iodelta.verdict import Metric, metric
 from iodelta.verdict.metrics import COMMAND, LARGE_BLOCK, latency_of
 
@@ -24,13 +24,12 @@ def common_metrics(runs: Sequence[Run]) -> tuple[Metric, ...]:
         names += _names_of(kind, runs)
     syncs = (f"sync.lat.{point}" for point in POINTS)
     names += [name for name in syncs if _all_have(runs, name)]
-    return (*map(_metric, names), *_of_commands(runs))
-
-
-def _of_commands(runs: Sequence[Run]) -> list[Metric]:
-    """Return the numbers of a command that all runs have, in the same unit and with the same direction of better."""
+    # The numbers of a command that all runs have, in the same unit and with the same direction of better.
     first, *others = map(_metrics_of_command, runs)
-    return [metric for metric in first if all(metric in other for other in others)]
+    return (
+        *map(_metric, names),
+        *[metric for metric in first if all(metric in other for other in others)],
+    )
 
 
 def _metrics_of_command(run: Run) -> list[Metric]:
@@ -94,14 +93,11 @@ def _latency_value(latency: Latency, point: str) -> Number | None:
         return None
     if latency.histogram is None:
         return Number(percentile.value, percentile.low, percentile.high)
-    return _from_bins(latency.histogram, percentile.percent / 100)
-
-
-def _from_bins(histogram: Histogram, share: float) -> Number | None:
-    """Return a quantile from histogram bins with its resolution; None if too few I/Os lie beyond it."""
+    # A quantile from histogram bins with its resolution; None if too few I/Os lie beyond it.
+    share = percentile.percent / 100
     from iodelta.stats import tails
 
-    known = tails.percentile(histogram, share)
+    known = tails.percentile(latency.histogram, share)
     if isinstance(known, Finding):
         return None
     half = 2 * known.resolution * known.value
@@ -112,7 +108,8 @@ def value_of(run: Run, name: str) -> Number | None:
     """Return the run's value of a metric; None if it has none above zero."""
     kind, what, *point = name.split(".", 2)
     if kind == COMMAND:
-        value = _measured_by_command(run, what)
+        measured = run.measured.get(what)
+        value = None if measured is None else number(measured.quantity)
     elif point:
         value = _latency_at(run, kind, what, point[0])
     else:
@@ -122,11 +119,6 @@ def value_of(run: Run, name: str) -> Number | None:
     # A command may print a number so coarsely that its lower end is below zero.
     sound = kind == COMMAND or value.low >= 0
     return value if sound and value.value > 0 else None
-
-
-def _measured_by_command(run: Run, what: str) -> Number | None:
-    measured = run.measured.get(what)
-    return None if measured is None else number(measured.quantity)
 
 
 def _latency_at(run: Run, kind: str, family: str, point: str) -> Number | None:

@@ -27,7 +27,11 @@ def answer(attribution: Attribution, question: Question) -> str:
     in_terms = set(chain.from_iterable(term.patches for term in named))
     steps = [
         step
-        for step in _distinct(attribution.last)
+        for step in list(
+            {
+                step.patches: step for step in attribution.last if step is not None
+            }.values()
+        )
         if step.named and not in_terms & set(step.patches)
     ]
     if attribution.terms and attribution.open is None:
@@ -170,7 +174,7 @@ def size(question: Question, value: float, effect: Estimate) -> str:
 
 def _nothing(attribution: Attribution, question: Question) -> str:
     """That no effect is certain, of patches or of the groups that could be run."""
-    apart = all(_stands_alone(step) for step in attribution.alone)
+    apart = all((_is_single(step) and not step.over) for step in attribution.alone)
     which = (
         "patch, alone or together," if apart else "patch or group of them that was run"
     )
@@ -179,11 +183,6 @@ def _nothing(attribution: Attribution, question: Question) -> str:
     if whole is None or whole.low <= 0:
         return text
     return f"all patches together cost {size(question, whole.value, whole)}, but {text}"
-
-
-def _stands_alone(step: Step | None) -> bool:
-    """Return whether a patch was run by itself: neither with another nor on top of one."""
-    return _is_single(step) and not step.over
 
 
 def _rest(attribution: Attribution, question: Question) -> Iterator[str]:
@@ -208,7 +207,10 @@ def _idle(
     open_: list[int] = []
     bundled: list[int] = []
     undecided: list[Estimate] = []
-    for patch in _unnamed(len(attribution.alone), named):
+    # The patches in no named term.
+    patches = len(attribution.alone)
+    in_terms = set(chain.from_iterable(term.patches for term in named))
+    for patch in [patch for patch in range(patches) if patch not in in_terms]:
         first, last = attribution.alone[patch], attribution.last[patch]
         if not (_is_single(first) and _is_single(last)):
             bundled.append(patch)
@@ -226,34 +228,20 @@ def _idle(
         yield f"{_costs(carried)} nothing that matters on top of others, and {were} never run alone"
     # Without a named term the answer says already that nothing is certain.
     if named:
-        yield from _not_settled(question, open_, bundled, undecided)
+        # Patches whose cost is not excluded, of which the figures are ``undecided``, and those only run with
+        # others.
+        if open_:
+            worst = max(undecided, key=lambda effect: effect.high)
+            most = size(question, max(0.0, worst.high), worst)
+            yield f"of patch {listed(tuple(open_))} no cost is shown, and up to {most} is not excluded"
+        if bundled:
+            yield f"patch {listed(tuple(bundled))} cannot be separated from others"
 
 
 def _costs(patches: list[int]) -> str:
     """``patch 3 costs``, ``patches 1 and 2 cost``."""
     several = len(patches) > 1
     return f"patch{'es' * several} {listed(tuple(patches))} cost{'s' * (not several)}"
-
-
-def _not_settled(
-    question: Question,
-    open_: list[int],
-    bundled: list[int],
-    undecided: Sequence[Estimate],
-) -> Iterator[str]:
-    """Patches whose cost is not excluded, of which the figures are ``undecided``, and those only run with others."""
-    if open_:
-        worst = max(undecided, key=lambda effect: effect.high)
-        most = size(question, max(0.0, worst.high), worst)
-        yield f"of patch {listed(tuple(open_))} no cost is shown, and up to {most} is not excluded"
-    if bundled:
-        yield f"patch {listed(tuple(bundled))} cannot be separated from others"
-
-
-def _unnamed(patches: int, named: list[Term]) -> list[int]:
-    """Return the patches in no named term."""
-    in_terms = set(chain.from_iterable(term.patches for term in named))
-    return [patch for patch in range(patches) if patch not in in_terms]
 
 
 def _is_single(step: Step | None) -> TypeGuard[Step]:
@@ -264,7 +252,3 @@ def _is_single(step: Step | None) -> TypeGuard[Step]:
 def _reach(step: Step) -> float:
     """Return the largest effect that the interval of a step does not exclude, in either direction."""
     return max(abs(step.effect.low), abs(step.effect.high))
-
-
-def _distinct(steps: tuple[Step | None, ...]) -> list[Step]:
-    return list({step.patches: step for step in steps if step is not None}.values())

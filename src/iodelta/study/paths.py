@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
@@ -23,7 +23,6 @@ from iodelta.trial import Finding, Place, Trial
 
 if TYPE_CHECKING:
     from iodelta.lab.account import Account
-    from iodelta.lab.plan import Plan
 
 
 def read_all(
@@ -32,7 +31,10 @@ def read_all(
     """Everything in ``paths`` as one layout, and its audit. Raises RequestError, MeasureError for a damaged folder."""
     layouts = _once([read_one(path, stdin=stdin, pattern=pattern) for path in paths])
     kinds = dict.fromkeys(layout.kind for layout in layouts)
-    parts = {name: _joined(layouts, name) for name in JOINED}
+    parts = {
+        name: tuple(chain.from_iterable(getattr(layout, name) for layout in layouts))
+        for name in JOINED
+    }
     whole = Layout(kind="+".join(kinds), **parts)
     return whole, audit(entry.run for entry in whole.entries)
 
@@ -79,10 +81,6 @@ JOINED = ("entries", "device_stats", "refusals", "findings", "logs")
 """Fields of a layout that several layouts have one after another."""
 
 
-def _joined(layouts: Sequence[Layout], name: str) -> tuple[Any, ...]:
-    return tuple(chain.from_iterable(getattr(layout, name) for layout in layouts))
-
-
 def read_one(
     path: str, *, stdin: BinaryIO | None = None, pattern: str | None = None
 ) -> Layout:
@@ -124,6 +122,12 @@ def own_folder(path: Path) -> Layout:
         options = given.get((trial.cell, trial.variant), {})
         asked = workload(options)
         jobs = asked.numjobs or 1
+        # The numbers of a command that are judged, by name.
+        measured = {}
+        for metric in plan.rules.metrics:
+            name = metric.name.removeprefix("command.")
+            if name in trial.measured:
+                measured[name] = Measured(trial.measured[name], metric.better)
         run = Run(
             place=trial.source,
             format="json+",
@@ -131,7 +135,7 @@ def own_folder(path: Path) -> Layout:
             jobs=jobs,
             directions=trial.directions,
             sync=trial.sync,
-            measured=_measured(trial, plan),
+            measured=measured,
             options=options,
             workload=asked,
             started=trial.started,
@@ -143,16 +147,6 @@ def own_folder(path: Path) -> Layout:
         entries.append(Entry(run, trial.cell, trial.variant, replicate=trial.block))
     empty = () if entries or changed else _without_trials(path, journal)
     return Layout(OWN, tuple(entries), refusals=empty, findings=changed)
-
-
-def _measured(trial: Trial, plan: Plan) -> dict[str, Measured]:
-    """Return the numbers of a command that are judged, by name."""
-    measured = {}
-    for metric in plan.rules.metrics:
-        name = metric.name.removeprefix("command.")
-        if name in trial.measured:
-            measured[name] = Measured(trial.measured[name], metric.better)
-    return measured
 
 
 class OwnAudit(msgspec.Struct, frozen=True):

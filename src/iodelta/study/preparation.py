@@ -139,7 +139,22 @@ def prepared(folder: Folder) -> PrepareAnswer:
     account = Account(folder.events())
     question = plan.question
     disks = disk_accounts(folder, account, question.prepare)
-    nothing = _nothing(question.target.path, question.prepare)
+    nothing = DiskAccount(
+        path=question.target.path,
+        machine="",
+        size=0,
+        prepare=question.prepare,
+        workload=(),
+        state="running",
+        purged=False,
+        filled=0,
+        to_fill=0,
+        rounds=(),
+        overwritten=0,
+        least_written=0.0,
+        begun=0.0,
+        ended=None,
+    )
     return PrepareAnswer(
         folder=str(folder.path),
         disk=next(iter(disks), nothing),
@@ -193,26 +208,6 @@ def _account(
     )
 
 
-def _nothing(path: str, prepare: Prepare) -> DiskAccount:
-    """Return the account of a preparation that was killed before its first step."""
-    return DiskAccount(
-        path=path,
-        machine="",
-        size=0,
-        prepare=prepare,
-        workload=(),
-        state="running",
-        purged=False,
-        filled=0,
-        to_fill=0,
-        rounds=(),
-        overwritten=0,
-        least_written=0.0,
-        begun=0.0,
-        ended=None,
-    )
-
-
 def _seen(rounds: Sequence[Round]) -> Iterator[RoundSeen]:
     """Yield each round with the window that ends with it."""
     for number, measured in enumerate(rounds, 1):
@@ -241,7 +236,25 @@ def disk_findings(
             path = converted(session.target, Target).path
             yield from findings(converted(session.disk, Known), path)
     if any(session.disk is not None for session in account.sessions):
-        yield from _departures(experiment, trials, metrics)
+        # Arms whose trials show that the disk was not steady while they were measured.
+        rates = [
+            metric
+            for metric in metrics
+            if metric.name.endswith((".iops", ".bandwidth"))
+        ]
+        sound = [trial for trial in trials if not problem_of(trial)]
+        in_time = sorted(sound, key=lambda trial: trial.number)
+        arms = grouped(in_time, lambda trial: (trial.cell, trial.variant))
+        for cell, variant in product(experiment.cells, experiment.variants):
+            # A disk that was not prepared wears only where it is written to.
+            if experiment.prepare is None and "write" not in kinds_of(cell):
+                continue
+            of_arm = arms.get((cell.name, variant.name), [])
+            for metric in rates:
+                window = departure([reader(metric)(trial)[0] for trial in of_arm])
+                if window is not None:
+                    place = f"{cell.name}, {variant.name}"
+                    yield _departed(place, metric.name, window, len(of_arm))
 
 
 def _first_sessions(account: Account) -> list[Session]:
@@ -269,28 +282,6 @@ def _prepared_then(session: Session) -> Iterator[str]:
     since = "an unknown amount" if disk.since is None else size(disk.since)
     done = f"{inert(disk.prepared.how)}; {state} after {rounds}"
     yield f"{path}, {ended} UTC: {done}; {since} written to it before the first trial"
-
-
-def _departures(
-    experiment: Experiment, trials: Sequence[Trial], metrics: Sequence[Metric]
-) -> Iterator[Finding]:
-    """Arms whose trials show that the disk was not steady while they were measured."""
-    rates = [
-        metric for metric in metrics if metric.name.endswith((".iops", ".bandwidth"))
-    ]
-    sound = [trial for trial in trials if not problem_of(trial)]
-    in_time = sorted(sound, key=lambda trial: trial.number)
-    arms = grouped(in_time, lambda trial: (trial.cell, trial.variant))
-    for cell, variant in product(experiment.cells, experiment.variants):
-        # A disk that was not prepared wears only where it is written to.
-        if experiment.prepare is None and "write" not in kinds_of(cell):
-            continue
-        of_arm = arms.get((cell.name, variant.name), [])
-        for metric in rates:
-            window = departure([reader(metric)(trial)[0] for trial in of_arm])
-            if window is not None:
-                place = f"{cell.name}, {variant.name}"
-                yield _departed(place, metric.name, window, len(of_arm))
 
 
 def _departed(place: str, metric: str, window: Window, trials: int) -> Finding:

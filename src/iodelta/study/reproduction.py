@@ -197,24 +197,6 @@ def _logarithm(
     )
 
 
-def side_of_account(
-    account: Account, name: str, environment: dict[str, Any], digest: str = ""
-) -> Side:
-    """Return the side of an experiment of iodelta's: every comparison that has blocks, and that of all cells together."""
-    judgement = account.judgement
-    several = len({verdict.cell for verdict in judgement.verdicts}) > 1
-    verdicts = (*judgement.verdicts, *(judgement.overall if several else ()))
-    experiment = account.plan.experiment
-    return Side(
-        name=name,
-        baseline=experiment.baseline,
-        effects=tuple(filter(None, map(_effect, verdicts))),
-        environment=environment,
-        digest=digest,
-        question=experiment.question,
-    )
-
-
 def _effect(verdict: Verdict) -> Effect | None:
     """Return the change of a verdict at ``LEVEL``; None without blocks, or if a trial did no I/O."""
     logs = [
@@ -271,7 +253,19 @@ def own_side(folder: Folder, account: Account | None = None) -> Side:
     digest = folder.digest if isinstance(folder, Packed) else ""
     account = account or judged(folder).account
     refuse_changed(account.findings, str(folder.path))
-    return side_of_account(account, folder.path.name, environment, digest)
+    # The side of an experiment of iodelta's: every comparison that has blocks, and that of all cells together.
+    judgement = account.judgement
+    several = len({verdict.cell for verdict in judgement.verdicts}) > 1
+    verdicts = (*judgement.verdicts, *(judgement.overall if several else ()))
+    experiment = account.plan.experiment
+    return Side(
+        name=folder.path.name,
+        baseline=experiment.baseline,
+        effects=tuple(filter(None, map(_effect, verdicts))),
+        environment=environment,
+        digest=digest,
+        question=experiment.question,
+    )
 
 
 def foreign_side(path: str) -> Side:

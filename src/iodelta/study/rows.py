@@ -13,7 +13,6 @@ from iodelta.study.devices import Served
 from iodelta.trial import (
     Direction,
     Finding,
-    Histogram,
     Latency,
     Quantity,
     bin_edges,
@@ -164,13 +163,11 @@ def relative_spread(numbers: Sequence[Number]) -> float | None:
 def percentiles_of(direction: Direction) -> Latency | None:
     """Return the latency that has percentiles: fio prints those of clat unless ``lat_percentiles`` is set."""
     for latency in (direction.lat, direction.clat):
-        if latency is not None and _has_percentiles(latency):
+        if latency is not None and (
+            bool(latency.percentiles) or latency.histogram is not None
+        ):
             return latency
     return None
-
-
-def _has_percentiles(latency: Latency) -> bool:
-    return bool(latency.percentiles) or latency.histogram is not None
 
 
 def points(latency: Latency | None) -> tuple[Point, ...]:
@@ -183,21 +180,17 @@ def points(latency: Latency | None) -> tuple[Point, ...]:
 def point_of(latency: Latency, percent: float) -> Point | None:
     """Return one percentile (0 to 100) with the interval of its bin or of its rounding; None where the source lacks it."""
     if latency.histogram is not None and latency.histogram.total:
-        return _interpolated(latency.histogram, percent)
+        # A percentile from kept bins: the bin that it lies in bounds it.
+        place = latency.histogram.place(percent / 100)
+        low, high = bin_edges(latency.histogram.indexes[place])
+        return Point(
+            percent,
+            latency.histogram.quantile(percent / 100),
+            float(low),
+            float(high),
+            beyond=latency.histogram.total * (100 - percent) / 100,
+        )
     return _as_printed(latency, percent)
-
-
-def _interpolated(histogram: Histogram, percent: float) -> Point:
-    """Return a percentile from kept bins: the bin that it lies in bounds it."""
-    place = histogram.place(percent / 100)
-    low, high = bin_edges(histogram.indexes[place])
-    return Point(
-        percent,
-        histogram.quantile(percent / 100),
-        float(low),
-        float(high),
-        beyond=histogram.total * (100 - percent) / 100,
-    )
 
 
 def _as_printed(latency: Latency, percent: float) -> Point | None:

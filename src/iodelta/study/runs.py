@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, takewhile
 from types import MappingProxyType
 
@@ -32,7 +32,7 @@ from iodelta.study.rows import (
     points,
     relative_spread,
 )
-from iodelta.trial import Direction, Latency, Quantity
+from iodelta.trial import Direction
 
 MANY = 40
 """More rows than this are shown as one per variant of a cell."""
@@ -115,7 +115,12 @@ def _names(entries: Sequence[Entry]) -> list[str]:
     files = [entry.run.place.file for entry in entries]
     common = shared_folder(files)
     one_file = len(set(files)) == 1
-    with_several = _with_several(files)
+    # The files that hold several runs; of very many runs all files, so that every name has its job.
+    counts = Counter(files)
+    if len(files) >= MANY_NAMES:
+        with_several = set(counts)
+    else:
+        with_several = {file for file, count in counts.items() if count > 1}
     names = []
     for entry in entries:
         run, file = entry.run, entry.run.place.file
@@ -132,14 +137,6 @@ def _names(entries: Sequence[Entry]) -> list[str]:
             name = short
         names.append(name)
     return names
-
-
-def _with_several(files: Sequence[str]) -> set[str]:
-    """Return the files that hold several runs; of very many runs all files, so that every name has its job."""
-    counts = Counter(files)
-    if len(files) >= MANY_NAMES:
-        return set(counts)
-    return {file for file, count in counts.items() if count > 1}
 
 
 def shared_folder(files: Iterable[str]) -> str:
@@ -159,12 +156,26 @@ def _rows(run: Run, name: str, rules: tuple[tuple[str, str], ...]) -> list[Row]:
     base = _base(run, name, rules)
     if run.measured:
         numbers = {
-            what: _of_command(value.quantity) for what, value in run.measured.items()
+            what: OfCommand(
+                value=value.quantity.value,
+                low=value.quantity.low,
+                high=value.quantity.high,
+                unit=value.quantity.unit,
+            )
+            for what, value in run.measured.items()
         }
         return [msgspec.structs.replace(base, measured=numbers)]
     rows = [_row(base, direction) for direction in run.directions]
     if run.sync is not None:
-        rows.append(_sync_row(base, run.sync))
+        rows.append(
+            msgspec.structs.replace(
+                base,
+                kind="sync",
+                mean=number(run.sync.mean),
+                points=points(run.sync),
+                latency="sync",
+            )
+        )
     return rows or [base]
 
 
@@ -191,16 +202,6 @@ def _base(run: Run, name: str, rules: tuple[tuple[str, str], ...]) -> Row:
     )
 
 
-def _sync_row(base: Row, sync: Latency) -> Row:
-    return msgspec.structs.replace(
-        base, kind="sync", mean=number(sync.mean), points=points(sync), latency="sync"
-    )
-
-
-def _of_command(value: Quantity) -> OfCommand:
-    return OfCommand(value=value.value, low=value.low, high=value.high, unit=value.unit)
-
-
 def _row(base: Row, direction: Direction) -> Row:
     total = latency(direction)
     family = ""
@@ -225,22 +226,18 @@ def group_of(run: Run) -> str:
         return ": ".join(filter(None, (run.table, ", ".join(cell(run))))) or "table"
     work = run.workload
     direct = {True: "direct", False: "buffered", None: ""}[work.direct]
+    # How many jobs a run had, where its workload does not say it already.
+    of_workload = run.workload.numjobs or 1
+    of_run = run.jobs or 1
     parts = (
         run_name(run) or run.jobname,
-        _jobs(run),
+        (f"{of_run} jobs" if of_workload <= 1 and of_run != 1 else ""),
         work.ioengine or "",
         direct,
         spelt(run, ("fsync", "fdatasync", "sync")),
         _tool(run),
     )
     return ", ".join(filter(None, parts))
-
-
-def _jobs(run: Run) -> str:
-    """Return how many jobs a run had, where its workload does not say it already."""
-    of_workload = run.workload.numjobs or 1
-    of_run = run.jobs or 1
-    return f"{of_run} jobs" if of_workload <= 1 and of_run != 1 else ""
 
 
 def _tool(run: Run) -> str:
@@ -253,22 +250,18 @@ def _medians(entries: Sequence[Entry], rules: Rules) -> list[Row]:
     """Return one row per direction, variant and cell."""
     groups: dict[tuple[str, str, str, str], list[Row]] = {}
     for index, entry in enumerate(entries):
-        group = _group_of(entry)
+        # The cell, then what else its runs have in common. What both say is said once.
+        title = run_name(entry.run) or entry.run.jobname
+        cell, rest = entry.cell, group_of(entry.run)
+        if cell.startswith(title) or cell.endswith(f" {title}"):
+            rest = rest.removeprefix(title).lstrip(", ")
+        elif _in_order(cell.split(), title.split()):
+            cell = ""
+        group = ", ".join(filter(None, (cell, entry.condition, rest)))
         for row in _rows(entry.run, "", rules.get(index, ())):
             key = (entry.cell, group, entry.variant, row.kind)
             groups.setdefault(key, []).append(row)
     return [_median(group, name, rows) for (_, group, name, _), rows in groups.items()]
-
-
-def _group_of(entry: Entry) -> str:
-    """Return the cell, then what else its runs have in common. What both say is said once."""
-    title = run_name(entry.run) or entry.run.jobname
-    cell, rest = entry.cell, group_of(entry.run)
-    if cell.startswith(title) or cell.endswith(f" {title}"):
-        rest = rest.removeprefix(title).lstrip(", ")
-    elif _in_order(cell.split(), title.split()):
-        cell = ""
-    return ", ".join(filter(None, (cell, entry.condition, rest)))
 
 
 def _in_order(words: Sequence[str], text: Sequence[str]) -> bool:
@@ -283,6 +276,9 @@ def _median(group: str, name: str, rows: Sequence[Row]) -> Row:
     if len(rows) == 1:
         return first
     rules = chain.from_iterable(row.rules for row in rows)
+    # The median of each percentile that a row has.
+    points = chain.from_iterable(row.points for row in rows)
+    by_percent = grouped(points, lambda point: point.percent)
     return msgspec.structs.replace(
         first,
         runs=len(rows),
@@ -291,20 +287,13 @@ def _median(group: str, name: str, rows: Sequence[Row]) -> Row:
         bandwidth=_middle([row.bandwidth for row in rows]),
         mean=_middle([row.mean for row in rows]),
         measured=_middle_measured(rows),
-        points=tuple(_middle_points(rows)),
+        points=tuple(map(_middle_point, by_percent.values())),
         error=max(row.error for row in rows),
         short=sum(row.short for row in rows),
         dropped=sum(row.dropped for row in rows),
         rules=tuple(dict.fromkeys(rules)),
         severity=min((row.severity for row in rows), key=SEVERITIES.index),
     )
-
-
-def _middle_points(rows: Sequence[Row]) -> Iterator[Point]:
-    """Return the median of each percentile that a row has."""
-    points = chain.from_iterable(row.points for row in rows)
-    by_percent = grouped(points, lambda point: point.percent)
-    return map(_middle_point, by_percent.values())
 
 
 def _middle_measured(rows: Sequence[Row]) -> dict[str, OfCommand]:

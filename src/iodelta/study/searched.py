@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -53,6 +53,12 @@ def account(
     scatter = ""
     if search.scatter:
         scatter = scattered(search.scatter, kind.title(search.scatter.item))
+    # Items that could not be tested, without bad ends from which a culprit was reverted: they are not on the
+    # line.
+    taken_out = _taken_out(replay.search.culprits)
+    broken = replay.search.store.broken
+    store = replay.search.store
+    stalls = sorted(store.stalled().items(), key=lambda entry: places.get(entry[0], -1))
     return SearchAccount(
         folder=str(folder.path),
         question=question,
@@ -70,7 +76,13 @@ def account(
         estimate=_estimate(search.estimate, question),
         posterior=posteriors(replay, culprits),
         levels=_levels(replay, question, answers, places),
-        skipped=_skipped(replay),
+        skipped=(
+            tuple(
+                Skipped(item, replay.kind.title(item), why)
+                for item, why in broken.items()
+                if item not in taken_out
+            )
+        ),
         totals=totals(events, answers),
         drifts=drifts(replay, culprits),
         machine=sessions[-1].machine if sessions else "",
@@ -83,7 +95,17 @@ def account(
         else "",
         git_log=git_log(replay) if isinstance(kind, CommitItems) else "",
         left=_left(replay, question),
-        stalled=_stalled(replay, places),
+        stalled=(
+            tuple(
+                Stalled(
+                    item=item,
+                    title=replay.kind.title(item),
+                    runs=len(store.of(item)),
+                    stalled=times,
+                )
+                for item, times in stalls
+            )
+        ),
         ends=ends,
     )
 
@@ -111,31 +133,6 @@ def _estimate(estimate: Estimate | None, question: Question) -> str:
     return (
         f"ends differ by {_words(question, estimate.step)}, {estimate.step / estimate.noise:.2g} times the "
         f"noise of one run: {estimate.runs_low} to {plural(estimate.runs_high, 'run')} expected"
-    )
-
-
-def _skipped(replay: Searched) -> tuple[Skipped, ...]:
-    """Items that could not be tested, without bad ends from which a culprit was reverted: they are not on the line."""
-    taken_out = _taken_out(replay.search.culprits)
-    broken = replay.search.store.broken
-    return tuple(
-        Skipped(item, replay.kind.title(item), why)
-        for item, why in broken.items()
-        if item not in taken_out
-    )
-
-
-def _stalled(replay: Searched, places: Mapping[str, int]) -> tuple[Stalled, ...]:
-    store = replay.search.store
-    stalls = sorted(store.stalled().items(), key=lambda entry: places.get(entry[0], -1))
-    return tuple(
-        Stalled(
-            item=item,
-            title=replay.kind.title(item),
-            runs=len(store.of(item)),
-            stalled=times,
-        )
-        for item, times in stalls
     )
 
 

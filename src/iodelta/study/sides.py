@@ -109,7 +109,7 @@ def _named_together(layouts: Sequence[Layout]) -> list[list[Entry]]:
     entries = list(map(_celled, entries, names))
     matching = _matching_cells(_split(entries, sides))
     entries = [
-        entry if entry.cell in matching else _without_variant(entry)
+        entry if entry.cell in matching else msgspec.structs.replace(entry, variant="")
         for entry in entries
     ]
     arms: list[tuple[int, str]] = []
@@ -128,10 +128,6 @@ def _split(
 
 def _celled(entry: Entry, cell: str) -> Entry:
     return msgspec.structs.replace(entry, cell=cell)
-
-
-def _without_variant(entry: Entry) -> Entry:
-    return msgspec.structs.replace(entry, variant="")
 
 
 def _matching_cells(sides: Sequence[Sequence[Entry]]) -> set[str]:

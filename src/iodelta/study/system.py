@@ -33,7 +33,15 @@ def system(environment: Environment) -> tuple[tuple[str, str], ...]:
 def _facts(environment: Environment) -> Iterator[tuple[str, str]]:
     kernel = _section(environment, "kernel")
     cpu = _section(environment, "cpu")
-    yield "machine", _machine(_section(environment, "host"))
+    host = _section(environment, "host")
+    names = [host[key] for key in ("vendor", "product") if key in host]
+    parts = [" ".join(names)]
+    if host.get("virtual") == "yes":
+        parts.append("virtual machine")
+    if "container" in host:
+        parts.append(f"in a container ({host['container']})")
+    parts.append(host.get("distribution", ""))
+    yield "machine", ", ".join(filter(None, parts))
     yield "CPU", _processors(cpu, _section(environment, "numa"))
     yield "CPU clock", ", ".join(f"{key} {cpu[key]}" for key in CLOCK if key in cpu)
     yield "memory", _kib(_section(environment, "memory").get("MemTotal", ""))
@@ -51,17 +59,6 @@ def _facts(environment: Environment) -> Iterator[tuple[str, str]]:
                 f"device {inert(str(device.get('name', '')))}",
                 _device({k: str(v) for k, v in device.items()}),
             )
-
-
-def _machine(host: Mapping[str, str]) -> str:
-    names = [host[key] for key in ("vendor", "product") if key in host]
-    parts = [" ".join(names)]
-    if host.get("virtual") == "yes":
-        parts.append("virtual machine")
-    if "container" in host:
-        parts.append(f"in a container ({host['container']})")
-    parts.append(host.get("distribution", ""))
-    return ", ".join(filter(None, parts))
 
 
 def _processors(cpu: Mapping[str, str], numa: Mapping[str, str]) -> str:

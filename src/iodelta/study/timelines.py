@@ -167,26 +167,24 @@ def _lines(run: Run, kind: Did) -> Iterator[Line]:
         return
     # Latencies do not add up.
     if read.of in ("bw", "iops"):
-        yield _sum(read, write)
-
-
-def _sum(one: Line, other: Line) -> Line:
-    """Two lines of one log added up. The least of the sum is at least the sum of the least values, and the greatest at
-    most that of the greatest: which rows fell together inside a bucket is not known."""
-    width = max(one.width, other.width)
-    levels = [_level(line).coarser(width) for line in (one, other)]
-    count = max(len(level.weight) for level in levels)
-    rows = np.zeros((4, count))
-    for level in levels:
-        held = slice(0, len(level.weight))
-        rows[0, held] += level.area
-        rows[1, held] += np.where(np.isfinite(level.low), level.low, 0.0)
-        rows[2, held] += np.where(np.isfinite(level.high), level.high, 0.0)
-        rows[3, held] = np.maximum(rows[3, held], level.weight)
-    rows[0] = np.divide(rows[0], rows[3], out=np.zeros(count), where=rows[3] > 0)
-    return msgspec.structs.replace(
-        one, width=width, rows=one.rows + other.rows, data=rows.tobytes()
-    )
+        # Two lines of one log added up. The least of the sum is at least the sum of the least values, and the
+        # greatest at most that of the greatest: which rows fell together inside a bucket is not known.
+        width = max(read.width, write.width)
+        levels = [_level(line).coarser(width) for line in (read, write)]
+        count = max(len(level.weight) for level in levels)
+        rows = np.zeros((4, count))
+        for level in levels:
+            held = slice(0, len(level.weight))
+            rows[0, held] += level.area
+            rows[1, held] += np.where(np.isfinite(level.low), level.low, 0.0)
+            rows[2, held] += np.where(np.isfinite(level.high), level.high, 0.0)
+            rows[3, held] = np.maximum(rows[3, held], level.weight)
+        rows[0] = np.divide(rows[0], rows[3], out=np.zeros(count), where=rows[3] > 0)
+        yield (
+            msgspec.structs.replace(
+                read, width=width, rows=read.rows + write.rows, data=rows.tobytes()
+            )
+        )
 
 
 def _level(line: Line) -> Level:
@@ -291,9 +289,7 @@ def _overlap(lines: Sequence[Line]) -> bool:
         if line.started is None:
             return False
         latest_start = max(latest_start, line.started)
-        first_end = min(first_end, line.started + _seconds(line))
+        first_end = min(
+            first_end, line.started + (len(line.data) / 32 * line.width / 1000)
+        )
     return latest_start < first_end
-
-
-def _seconds(line: Line) -> float:
-    return len(line.data) / 32 * line.width / 1000

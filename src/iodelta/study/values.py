@@ -268,14 +268,13 @@ def _distinct(places: Sequence[Place]) -> list[Place]:
     crowded = {panel for (panel, _, _), count in counts.items() if count > 1}
     apart = []
     for place in places:
-        panel = _rest(place.cell) if place.panel in crowded else place.panel
+        panel = (
+            " ".join(_AXES.sub("", place.cell).replace(" ,", ",").split()).strip(" ,:")
+            if place.panel in crowded
+            else place.panel
+        )
         apart.append(msgspec.structs.replace(place, panel=panel))
     return apart
-
-
-def _rest(cell: str) -> str:
-    """Return a cell's name without depth and jobs."""
-    return " ".join(_AXES.sub("", cell).replace(" ,", ",").split()).strip(" ,:")
 
 
 def ordered(places: Iterable[Place]) -> list[Place]:

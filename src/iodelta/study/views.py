@@ -13,7 +13,7 @@ from statistics import median, quantiles
 
 import msgspec
 
-from iodelta.experiment import Cell, Experiment
+from iodelta.experiment import Experiment
 from iodelta.experiment.model import PLACEBO
 from iodelta.grouping import grouped
 from iodelta.lab.plan import Plan
@@ -167,17 +167,7 @@ def _recommendation(
         return None
     weights = plan.experiment.design.weights
     planned = len(plan.experiment.cells)
-    return recommend(
-        groups,
-        plan.rules,
-        weights=weights,
-        forbidden=_forbidden(judgement),
-        planned=planned,
-    )
-
-
-def _forbidden(judgement: Judgement) -> list[Finding]:
-    """Return an order trend anywhere, or a placebo that was called a change: then no winner is named."""
+    # An order trend anywhere, or a placebo that was called a change: then no winner is named.
     every = chain.from_iterable(verdict.findings for verdict in judgement.verdicts)
     findings = [
         finding for finding in every if finding.rule.startswith("verdict.order-trend")
@@ -186,7 +176,13 @@ def _forbidden(judgement: Judgement) -> list[Finding]:
     for verdict in changed_placebos(judgement):
         what = f"the placebo, the baseline under another name, was called {verdict.word} in {verdict.cell}"
         findings.append(Finding("report.placebo", "hard", verdict.cell, what, remedy))
-    return findings
+    return recommend(
+        groups,
+        plan.rules,
+        weights=weights,
+        forbidden=findings,
+        planned=planned,
+    )
 
 
 def changed_placebos(judgement: Judgement) -> list[Verdict]:
@@ -225,19 +221,16 @@ def sweeps(experiment: Experiment) -> list[dict[str, int]]:
     """Depth sweeps among the cells: cells that differ in iodepth alone, with their I/Os in flight."""
     groups: dict[tuple[object, ...], dict[str, int]] = {}
     for cell in experiment.cells:
-        in_flight = _in_flight(cell)
+        depth, jobs = cell.option("iodepth") or "1", cell.option("numjobs") or "1"
+        if depth.isdigit() and jobs.isdigit():
+            in_flight = int(depth) * int(jobs)
+        else:
+            in_flight = None
         rest = [option for option in cell.options if option[0] != "iodepth"]
         if in_flight is not None:
             group = groups.setdefault((cell.condition, tuple(rest)), {})
             group[cell.name] = in_flight
     return [depths for depths in groups.values() if len(set(depths.values())) >= SWEEP]
-
-
-def _in_flight(cell: Cell) -> int | None:
-    depth, jobs = cell.option("iodepth") or "1", cell.option("numjobs") or "1"
-    if depth.isdigit() and jobs.isdigit():
-        return int(depth) * int(jobs)
-    return None
 
 
 def _cost(cell: str, variant: str, trials: Sequence[Trial]) -> Cost:

@@ -44,8 +44,57 @@ def fetch_source(
     (own / "parts").mkdir(parents=True, exist_ok=True)
     for name in ("lists/partial", "cache/archives/partial"):
         (own / name).mkdir(parents=True, exist_ok=True)
-    _write_lists(own / "parts")
-    apt = ["apt-get", *_options(own)]
+    # The configured archives as archives of sources.
+    parts = own / "parts"
+    shell = "SOURCES Dir::Etc::sourcelist/f PARTS Dir::Etc::sourceparts/d"
+    done = subprocess.run(
+        ["apt-config", "shell", *shell.split()],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    places = dict(word.split("=", 1) for word in shlex.split(done.stdout))
+    directory = Path(places.get("PARTS", "/etc/apt/sources.list.d"))
+    files = [Path(places.get("SOURCES", "/etc/apt/sources.list"))]
+    files += sorted([*directory.glob("*.list"), *directory.glob("*.sources")])
+    for old in parts.iterdir():
+        old.unlink()
+    for number, file in enumerate(files):
+        if file.is_file() and (
+            text := as_sources(
+                file.read_text(errors="replace"), file.suffix == ".sources"
+            )
+        ):
+            (
+                parts
+                / f"{number:03d}{'.sources' if file.suffix == '.sources' else '.list'}"
+            ).write_text(text)
+    if not any(parts.iterdir()):
+        raise MeasureError(
+            "no archive is configured for apt",
+            place=str(files[0]),
+            remedy="add one (see sources.list(5)), or give an unpacked source by --source",
+        )
+    settings = {
+        "Dir::Etc::SourceList": "/dev/null",
+        "Dir::Etc::SourceParts": str(own / "parts"),
+        "Dir::State::Lists": str(own / "lists"),
+        "Dir::Cache": str(own / "cache"),
+        "Acquire::Retries": "2",
+        "Acquire::http::Timeout": str(TIMEOUT),
+        "Acquire::https::Timeout": str(TIMEOUT),
+        **({"APT::Sandbox::User": "root"} if os.geteuid() == 0 else {}),
+    }
+    apt = [
+        "apt-get",
+        *(
+            list(
+                chain.from_iterable(
+                    ("-o", f"{name}={value}") for name, value in settings.items()
+                )
+            )
+        ),
+    ]
     network = "are the archives of /etc/apt reachable from here? the same command continues where this one stopped"
     step([*apt, "update"], place, log, remedy=network, on_line=on_line)
     step(
@@ -84,57 +133,6 @@ def source_version(dsc: Path) -> str:
             "says no version", place=str(dsc), remedy="remove it, and try again"
         )
     return match[1]
-
-
-def _options(own: Path) -> list[str]:
-    settings = {
-        "Dir::Etc::SourceList": "/dev/null",
-        "Dir::Etc::SourceParts": str(own / "parts"),
-        "Dir::State::Lists": str(own / "lists"),
-        "Dir::Cache": str(own / "cache"),
-        "Acquire::Retries": "2",
-        "Acquire::http::Timeout": str(TIMEOUT),
-        "Acquire::https::Timeout": str(TIMEOUT),
-        **({"APT::Sandbox::User": "root"} if os.geteuid() == 0 else {}),
-    }
-    return list(
-        chain.from_iterable(
-            ("-o", f"{name}={value}") for name, value in settings.items()
-        )
-    )
-
-
-def _write_lists(parts: Path) -> None:
-    """The configured archives as archives of sources. Raises MeasureError when there is none."""
-    shell = "SOURCES Dir::Etc::sourcelist/f PARTS Dir::Etc::sourceparts/d"
-    done = subprocess.run(
-        ["apt-config", "shell", *shell.split()],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    places = dict(word.split("=", 1) for word in shlex.split(done.stdout))
-    directory = Path(places.get("PARTS", "/etc/apt/sources.list.d"))
-    files = [Path(places.get("SOURCES", "/etc/apt/sources.list"))]
-    files += sorted([*directory.glob("*.list"), *directory.glob("*.sources")])
-    for old in parts.iterdir():
-        old.unlink()
-    for number, file in enumerate(files):
-        if file.is_file() and (
-            text := as_sources(
-                file.read_text(errors="replace"), file.suffix == ".sources"
-            )
-        ):
-            (
-                parts
-                / f"{number:03d}{'.sources' if file.suffix == '.sources' else '.list'}"
-            ).write_text(text)
-    if not any(parts.iterdir()):
-        raise MeasureError(
-            "no archive is configured for apt",
-            place=str(files[0]),
-            remedy="add one (see sources.list(5)), or give an unpacked source by --source",
-        )
 
 
 def as_sources(text: str, stanzas: bool) -> str:

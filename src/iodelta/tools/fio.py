@@ -90,7 +90,33 @@ def build_fio(
     what is being done, and the share of it that is done where that can be known. Raises MeasureError for what is
     missing, with how to get it.
     """
-    _check_tools(source is None)
+    fetching = source is None
+    wanted = {
+        "cc": "gcc",
+        "make": "make",
+        **({"dpkg-source": "dpkg-dev"} if fetching else {}),
+    }
+    if fetching and shutil.which("apt-get") is None:
+        # Said better, with the way around it, when apt-get is missed.
+        del wanted["dpkg-source"]
+    missing = {
+        package: f"{tool} ({package})"
+        for tool, package in wanted.items()
+        if shutil.which(tool) is None
+    }
+    compiler = "gcc" not in missing
+    for header, package in (
+        ("libaio.h", "libaio-dev"),
+        ("linux/io_uring.h", "linux-libc-dev"),
+    ):
+        if not (_has_header(header) if compiler else _is_installed(header)):
+            missing[package] = f"{header} ({package})"
+    if missing:
+        raise MeasureError(
+            f"to build fio there is missing: {', '.join(missing.values())}",
+            place="fio build",
+            remedy=f"apt-get install {' '.join(missing)}, or what your distribution calls it",
+        )
     place = cache("fio")
     try:
         making = place / ".making"
@@ -104,56 +130,47 @@ def build_fio(
         with held(making, lambda text: on_step(text, None)) as waited:
             if waited and source is None and (built := built_fio()):
                 return built
-            return _build(place, making, source, on_step)
+            log = making / "log"
+            log.write_text("")
+            if source is None:
+                on_step("fetching the distribution's source of fio", None)
+                dsc = fetch_source("fio", making, log)
+                version, tree = source_version(dsc).replace(":", "_"), making / "tree"
+                if _unpacked(tree) != dsc.name:
+                    on_step(f"unpacking {dsc.name}", None)
+                    unpack_source(dsc, tree, log)
+                    (tree / ".iodelta").write_text(dsc.name)
+            else:
+                tree = making / "given"
+                shutil.rmtree(tree, ignore_errors=True)
+                shutil.copytree(source, tree, symlinks=True)
+                version = ""
+            on_step("configuring", None)
+            static = [
+                "./configure",
+                "--build-static",
+                "--disable-native",
+                "--disable-numa",
+                "--disable-rdma",
+                "--disable-http",
+            ]
+            output = step(static, tree, log, remedy=f"see {log}")
+            if not re.search(r"^Linux AIO support\s+yes", output, re.MULTILINE):
+                raise MeasureError(
+                    "fio's configure finds no libaio",
+                    place=str(log),
+                    remedy="apt-get install libaio-dev",
+                )
+            _make(tree, log, on_step)
+            on_step("verifying", None)
+            version_built = _verified(tree, log)
+            return _kept(place, making, tree, version or version_built)
     except OSError as error:
         raise MeasureError(
             f"cannot build: {error.strerror}",
             place=str(error.filename or place),
             remedy="is there room, and may you write?",
         ) from error
-
-
-def _build(
-    place: Path,
-    making: Path,
-    source: Path | None,
-    on_step: Callable[[str, float | None], None],
-) -> BuiltFio:
-    log = making / "log"
-    log.write_text("")
-    if source is None:
-        on_step("fetching the distribution's source of fio", None)
-        dsc = fetch_source("fio", making, log)
-        version, tree = source_version(dsc).replace(":", "_"), making / "tree"
-        if _unpacked(tree) != dsc.name:
-            on_step(f"unpacking {dsc.name}", None)
-            unpack_source(dsc, tree, log)
-            (tree / ".iodelta").write_text(dsc.name)
-    else:
-        tree = making / "given"
-        shutil.rmtree(tree, ignore_errors=True)
-        shutil.copytree(source, tree, symlinks=True)
-        version = ""
-    on_step("configuring", None)
-    static = [
-        "./configure",
-        "--build-static",
-        "--disable-native",
-        "--disable-numa",
-        "--disable-rdma",
-        "--disable-http",
-    ]
-    output = step(static, tree, log, remedy=f"see {log}")
-    if not re.search(r"^Linux AIO support\s+yes", output, re.MULTILINE):
-        raise MeasureError(
-            "fio's configure finds no libaio",
-            place=str(log),
-            remedy="apt-get install libaio-dev",
-        )
-    _make(tree, log, on_step)
-    on_step("verifying", None)
-    version_built = _verified(tree, log)
-    return _kept(place, making, tree, version or version_built)
 
 
 def _make(tree: Path, log: Path, on_step: Callable[[str, float | None], None]) -> None:
@@ -222,36 +239,6 @@ def _kept(place: Path, making: Path, tree: Path, version: str) -> BuiltFio:
     for scrap in ("tree", "given", "apt"):
         shutil.rmtree(making / scrap, ignore_errors=True)
     return BuiltFio(final / "fio", final / "io_uring", version)
-
-
-def _check_tools(fetching: bool) -> None:
-    """Raises MeasureError that names all that is missing to build, and how to get it."""
-    wanted = {
-        "cc": "gcc",
-        "make": "make",
-        **({"dpkg-source": "dpkg-dev"} if fetching else {}),
-    }
-    if fetching and shutil.which("apt-get") is None:
-        # Said better, with the way around it, when apt-get is missed.
-        del wanted["dpkg-source"]
-    missing = {
-        package: f"{tool} ({package})"
-        for tool, package in wanted.items()
-        if shutil.which(tool) is None
-    }
-    compiler = "gcc" not in missing
-    for header, package in (
-        ("libaio.h", "libaio-dev"),
-        ("linux/io_uring.h", "linux-libc-dev"),
-    ):
-        if not (_has_header(header) if compiler else _is_installed(header)):
-            missing[package] = f"{header} ({package})"
-    if missing:
-        raise MeasureError(
-            f"to build fio there is missing: {', '.join(missing.values())}",
-            place="fio build",
-            remedy=f"apt-get install {' '.join(missing)}, or what your distribution calls it",
-        )
 
 
 def _has_header(name: str) -> bool:

@@ -206,7 +206,17 @@ class BackgroundLoad:
                 # Only a load that never ran gives up. One that ran before is restarted for as long as it takes:
                 # what the trials lack of it becomes a finding (``background_findings``).
                 if failures == len(self._ends) == ATTEMPTS:
-                    self._problem = self._cannot_run(code)
+                    message = " ".join(self._machine.read(self._errors).split())[-300:]
+                    how = (
+                        f"was killed by signal {-code}"
+                        if code < 0
+                        else f"ended with exit code {code}"
+                    )
+                    self._problem = MeasureError(
+                        f"the background load {how} {ATTEMPTS} times at once: {message or 'it printed nothing'}",
+                        place=shlex.join(self._shown),
+                        remedy="try the command by hand",
+                    )
                     return
                 if not failures:
                     self._settled.set()
@@ -266,19 +276,6 @@ class BackgroundLoad:
                 self._bytes.append(
                     (self._machine.time(), max(last, self._base + counted))
                 )
-
-    def _cannot_run(self, code: int) -> MeasureError:
-        message = " ".join(self._machine.read(self._errors).split())[-300:]
-        how = (
-            f"was killed by signal {-code}"
-            if code < 0
-            else f"ended with exit code {code}"
-        )
-        return MeasureError(
-            f"the background load {how} {ATTEMPTS} times at once: {message or 'it printed nothing'}",
-            place=shlex.join(self._shown),
-            remedy="try the command by hand",
-        )
 
 
 def background_findings(background: Background) -> tuple[Finding, ...]:

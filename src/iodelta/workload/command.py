@@ -211,7 +211,20 @@ def read_output(run: FioRun) -> FioResult:
         report = from_json(run.log, Report)
     except msgspec.MsgspecError:
         report = Report("stopped" if run.ended == "stopped" else "lost")
-    findings = _writes(run, report)
+    # A finding when its processes wrote although its owner says that it only reads.
+    # Output is a write, too, and a page that is written back while the output still grows is counted each time.
+    if not run.request.only_reads or report.written <= UNNOTICED + 4 * report.printed:
+        findings = []
+    else:
+        findings = [
+            _finding(
+                run,
+                WRITES,
+                "hard",
+                f"its processes wrote {report.written / 1e6:.1f} MB to disks",
+                WRITES_NOT,
+            )
+        ]
     problem = _problem(run, report)
     if problem:
         return FioResult(findings=(problem, *findings))
@@ -227,7 +240,15 @@ def read_output(run: FioRun) -> FioResult:
                 "let the command wait for what it starts",
             )
         )
-    measured = _built_in(report)
+    # Wall time, CPU time and peak memory.
+    cpu = 1e9 * (report.user + report.system)
+    quantities = {
+        "wall": Quantity.exact(1e9 * report.seconds, "ns"),
+        "cpu": Quantity.exact(cpu, "ns"),
+    }
+    if report.memory > SLACK * report.floor:
+        quantities["memory"] = Quantity.exact(float(report.memory), "B")
+    measured = quantities
     for measure in run.request.measures:
         if measure.name == "memory":
             findings += _unseen_memory(run, report)
@@ -250,34 +271,6 @@ def read_output(run: FioRun) -> FioResult:
         window=(report.started, report.started + report.seconds),
         findings=tuple(findings),
     )
-
-
-def _built_in(report: Report) -> dict[str, Quantity]:
-    """Wall time, CPU time and peak memory."""
-    cpu = 1e9 * (report.user + report.system)
-    quantities = {
-        "wall": Quantity.exact(1e9 * report.seconds, "ns"),
-        "cpu": Quantity.exact(cpu, "ns"),
-    }
-    if report.memory > SLACK * report.floor:
-        quantities["memory"] = Quantity.exact(float(report.memory), "B")
-    return quantities
-
-
-def _writes(run: FioRun, report: Report) -> list[Finding]:
-    """Return a finding when its processes wrote although its owner says that it only reads."""
-    # Output is a write, too, and a page that is written back while the output still grows is counted each time.
-    if not run.request.only_reads or report.written <= UNNOTICED + 4 * report.printed:
-        return []
-    return [
-        _finding(
-            run,
-            WRITES,
-            "hard",
-            f"its processes wrote {report.written / 1e6:.1f} MB to disks",
-            WRITES_NOT,
-        )
-    ]
 
 
 def _unseen_memory(run: FioRun, report: Report) -> list[Finding]:

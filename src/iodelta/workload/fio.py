@@ -50,10 +50,23 @@ def command(request: FioRequest) -> list[str]:
     Raises RequestError for an option that iodelta sets itself, one that runs commands unless allowed, a target that fio
     cannot name, and times or seeds it cannot take.
     """
-    _check(request)
+    check_options(request.options, "workload", allow_commands=request.allow_commands)
+    if request.runtime < 0.1 or request.ramp < 0:
+        raise RequestError(
+            f"a trial of {request.runtime:g} s is too short for fio",
+            place="design.trial",
+        )
+    # Seed 0 would give every job the same numbers: init.c multiplies by it.
+    if not 0 < request.seed < 1 << 63:
+        raise RequestError(
+            f"{request.seed} is not a valid seed for fio",
+            place="design.seed",
+            remedy="1 to 2^63 - 1",
+        )
     size = (
         ()
-        if request.size is None or _given(request, "size")
+        if request.size is None
+        or any(canonical(given) == "size" for given, _ in request.options)
         else (f"--size={request.size}",)
     )
     return [
@@ -144,26 +157,6 @@ def check_options(
                 place=place,
                 remedy=f"take one of {', '.join(sorted(sound))}{otherwise}",
             )
-
-
-def _check(request: FioRequest) -> None:
-    check_options(request.options, "workload", allow_commands=request.allow_commands)
-    if request.runtime < 0.1 or request.ramp < 0:
-        raise RequestError(
-            f"a trial of {request.runtime:g} s is too short for fio",
-            place="design.trial",
-        )
-    # Seed 0 would give every job the same numbers: init.c multiplies by it.
-    if not 0 < request.seed < 1 << 63:
-        raise RequestError(
-            f"{request.seed} is not a valid seed for fio",
-            place="design.seed",
-            remedy="1 to 2^63 - 1",
-        )
-
-
-def _given(request: FioRequest, name: str) -> bool:
-    return any(canonical(given) == name for given, _ in request.options)
 
 
 def _check_reach(machine: Machine, request: FioRequest) -> None:
@@ -294,7 +287,15 @@ def run(
         process.stop(GRACE)
         raise
     seconds = time.monotonic() - begun
-    output, stdout, stderr, log_text = _contents(machine, paths)
+    # The bytes of each file, empty where fio made none.
+    contents = []
+    with machine.together("fio"):
+        for path in paths:
+            try:
+                contents.append(machine.read_bytes(path))
+            except MachineError:
+                contents.append(b"")
+    output, stdout, stderr, log_text = contents
     return FioRun(
         request=request,
         args=tuple(args),
@@ -329,15 +330,3 @@ def _wait(
         if elapsed >= ticks + 1:
             ticks = int(elapsed)
             on_tick(elapsed)
-
-
-def _contents(machine: Machine, paths: list[str]) -> list[bytes]:
-    """Return the bytes of each file, empty where fio made none."""
-    contents = []
-    with machine.together("fio"):
-        for path in paths:
-            try:
-                contents.append(machine.read_bytes(path))
-            except MachineError:
-                contents.append(b"")
-    return contents

@@ -16,7 +16,6 @@ import msgspec
 from iodelta.trial import Direction, Histogram, Kind, Latency, Quantity
 from iodelta.workload.fio_schema import (
     RawDirection,
-    RawDocument,
     RawJob,
     decoded,
     direction,
@@ -97,7 +96,9 @@ def read_document(document: bytes) -> FioDocument:
         raw = decoded(document)
     except msgspec.DecodeError as error:
         try:
-            raw = decoded(_without_nan(document))
+            # The document without nan and inf, which are not JSON: fio prints them with "%f".
+            text = re.sub(rb'"\s*:\s*-?(?:nan|inf)\b', b'": null', document)
+            raw = decoded(msgspec.json.encode(_known(msgspec.json.decode(text))))
         except msgspec.DecodeError:
             raise ValueError(f"not the JSON of fio: {error}") from error
     match = re.match(r"fio-(\d+)", raw.version)
@@ -105,18 +106,19 @@ def read_document(document: bytes) -> FioDocument:
         raise ValueError(
             f"JSON of {raw.version or 'an unnamed program'}, not of fio 3.0 or later"
         )
+    members = raw.mirror.members if raw.mirror else []
+    counters = {}
+    for member in members:
+        prefix = f"mirror.{member.path.rpartition('/')[2]}"
+        counters[f"{prefix}.reads"] = float(member.reads)
+        counters[f"{prefix}.writes"] = float(member.writes)
+        counters[f"{prefix}.mean_ns"] = float(member.mean_ns)
     return FioDocument(
         version=raw.version,
         printed=raw.printed if raw.timestamp_ms is not None else None,
         jobs=tuple(_job(job) for job in raw.jobs),
-        counters=_mirror(raw),
+        counters=counters,
     )
-
-
-def _without_nan(document: bytes) -> bytes:
-    """Return the document without nan and inf, which are not JSON: fio prints them with "%f". Raises DecodeError."""
-    text = re.sub(rb'"\s*:\s*-?(?:nan|inf)\b', b'": null', document)
-    return msgspec.json.encode(_known(msgspec.json.decode(text)))
 
 
 def _known(value: Any) -> Any:
@@ -126,17 +128,6 @@ def _known(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _known(part) for name, part in value.items() if part is not None}
     return value
-
-
-def _mirror(raw: RawDocument) -> dict[str, float]:
-    members = raw.mirror.members if raw.mirror else []
-    counters = {}
-    for member in members:
-        prefix = f"mirror.{member.path.rpartition('/')[2]}"
-        counters[f"{prefix}.reads"] = float(member.reads)
-        counters[f"{prefix}.writes"] = float(member.writes)
-        counters[f"{prefix}.mean_ns"] = float(member.mean_ns)
-    return counters
 
 
 def merged(jobs: Sequence[FioJob]) -> FioJob:

@@ -266,7 +266,7 @@ def direction(kind: Kind, raw: RawDirection, *, kibibytes: bool = False) -> Dire
         else _printed_iops(raw.iops),
         bandwidth=rate(size, raw.runtime, "B/s", spare=scale - 1)
         if raw.io_bytes is not None
-        else _printed_bw(raw.bw),
+        else Quantity.around(raw.bw * 1024, 0.0, 1024.0, "B/s"),
         lat=latency(raw.lat_ns, ios)
         if raw.lat_ns
         else latency(raw.lat, ios, microseconds=True),
@@ -363,8 +363,3 @@ def _printed_iops(iops: float | None) -> Quantity:
     """Before 2.2.6 fio cut its IOPS to an integer, and there was no count to divide."""
     value = math.nan if iops is None else iops
     return Quantity.around(value, 0.0, float(value.is_integer()), "1/s")
-
-
-def _printed_bw(kibibytes: float) -> Quantity:
-    """KiB/s, which fio cuts to an integer: where a document does not say how many bytes were moved."""
-    return Quantity.around(kibibytes * 1024, 0.0, 1024.0, "B/s")

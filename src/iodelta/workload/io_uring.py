@@ -93,10 +93,6 @@ def cannot_poll(machine: Machine, disk: str) -> bool:
     return attribute(machine, f"/sys/block/{disk}/queue/io_poll") == "0"
 
 
-def _is_unpolled(lines: Sequence[str]) -> bool:
-    return any("unexpected ret=-95" in line or "polled IO" in line for line in lines)
-
-
 def command(request: FioRequest) -> list[str]:
     """Return the command line of ``request``. Raises RequestError for what ``t/io_uring`` cannot do."""
     if request.size is not None and request.target_kind == "device":
@@ -207,7 +203,7 @@ def _problems(run: FioRun, lines: Sequence[str], counted: int) -> list[Finding]:
             or "; ".join(lines[-1:])
             or "it printed nothing"
         )
-        if _is_unpolled(trouble):
+        if any("unexpected ret=-95" in line or "polled IO" in line for line in trouble):
             remedy = "set hipri = 0 to do without polling, or give the nvme module poll_queues=N"
             return [
                 finding(run, "fio.no-io", "hard", f"{NOT_POLLED} ({words})", remedy)

@@ -107,7 +107,16 @@ def prepare(
             )
     size = -(-size // _WRITE) * _WRITE
     machine.run(["rm", "-f", "--", draft])  # of a run that was killed
-    _check_space(machine, folder, size - (existing.allocated if existing else 0))
+    needed = size - (existing.allocated if existing else 0)
+    output = _checked(machine, ["stat", "-f", "-c", "%a %S", "--", folder or "/"])
+    blocks, block = output.split()
+    free = int(blocks) * int(block)
+    if free < needed:
+        raise RequestError(
+            f"{needed / 2**20:,.0f} MiB are needed and {free / 2**20:,.0f} MiB are free",
+            place=folder,
+            remedy="free some space, give another path, or say a smaller [target] size",
+        )
     if existing is not None:
         machine.run(["rm", "-f", "--", path])
     begun = time.monotonic()
@@ -177,7 +186,10 @@ def prepare_directory(
         )
     before = _files(machine, path)
     begun = time.monotonic()
-    _put(machine, mark, "")
+    with tempfile.TemporaryDirectory(prefix="iodelta-") as here:
+        local = Path(here, "file")
+        local.write_text("")
+        machine.put(str(local), mark)
     words = starmap(option_word, file_options)
     command = [
         fio,
@@ -281,18 +293,6 @@ def _errors(machine: Machine, file: str) -> list[str]:
     )[:2]
 
 
-def _check_space(machine: Machine, folder: str, needed: int) -> None:
-    output = _checked(machine, ["stat", "-f", "-c", "%a %S", "--", folder or "/"])
-    blocks, block = output.split()
-    free = int(blocks) * int(block)
-    if free < needed:
-        raise RequestError(
-            f"{needed / 2**20:,.0f} MiB are needed and {free / 2**20:,.0f} MiB are free",
-            place=folder,
-            remedy="free some space, give another path, or say a smaller [target] size",
-        )
-
-
 def _holes(path: str, stat: _Stat) -> tuple[Finding, ...]:
     if stat.allocated >= stat.size:
         return ()
@@ -329,13 +329,6 @@ def _stats(machine: Machine, paths: Sequence[str]) -> dict[str, _Stat]:
         kind = "regular file" if kind == "regular empty file" else kind
         stats[name] = _Stat(kind, int(size), int(blocks) * int(block))
     return stats
-
-
-def _put(machine: Machine, path: str, text: str) -> None:
-    with tempfile.TemporaryDirectory(prefix="iodelta-") as here:
-        local = Path(here, "file")
-        local.write_text(text)
-        machine.put(str(local), path)
 
 
 def _checked(machine: Machine, args: list[str]) -> str:

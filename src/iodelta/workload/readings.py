@@ -59,34 +59,51 @@ def read(measure: Measure, stdout: bytes, stderr: bytes) -> Quantity:
     if measure.json:
         text, unit = _in_json(measure, stdout), measure.unit
     elif measure.pattern:
-        text, unit = _by_pattern(measure, lines_of(stdout, stderr))
+        # The number, and its unit: the pattern's own where it has one.
+        lines = lines_of(stdout, stderr)
+        if not lines:
+            raise UnreadError("the command printed nothing")
+        pattern = re.compile(measure.pattern)
+        searched = lines[-1:] if measure.last_line else lines
+        matches = list(_matches(pattern, searched))
+        if not matches:
+            raise UnreadError(
+                f"no line matches {measure.pattern!r}; its last line is {_shown(lines[-1])}"
+            )
+        if len(matches) > 1:
+            places = " and ".join(
+                f"line {number}: {_shown(match.string)}"
+                for number, match in matches[:2]
+            )
+            raise UnreadError(
+                f"{len(matches)} places match {measure.pattern!r}, and it is not clear which one counts: {places}"
+            )
+        match = matches[0][1]
+        place = pattern.groupindex.get("unit", 0)
+        number = next(group for group in range(1, pattern.groups + 1) if group != place)
+        text, unit = (
+            match[number] or "",
+            (match["unit"] or "") if place else measure.unit,
+        )
     else:
         text, unit = _of_last_line(lines_of(stdout)), measure.unit
-    return _quantity(text, unit, measure)
-
-
-def _by_pattern(measure: Measure, lines: Sequence[str]) -> tuple[str, str]:
-    """Return the number, and its unit: the pattern's own where it has one."""
-    if not lines:
-        raise UnreadError("the command printed nothing")
-    pattern = re.compile(measure.pattern)
-    searched = lines[-1:] if measure.last_line else lines
-    matches = list(_matches(pattern, searched))
-    if not matches:
+    # A printed number in the unit of its metric.
+    if not NUMBER.fullmatch(text):
+        raise UnreadError(f"{_shown(text)} is not a number")
+    digits = re.sub(r"[_']", "", text)
+    value = float(digits)
+    # Changes are ratios. A rate of 0 is a stall, the worst result; a time of 0 would be infinitely good.
+    endless = value == 0 and measure.better == "lower"
+    if not math.isfinite(value) or value < 0 or endless:
+        raise UnreadError(f"{text} is not a number that can be compared as a ratio")
+    half = _half_digit(digits) if value else 0.0
+    ends = (value, max(0.0, value - half), value + half)
+    kept, low, high = (in_unit(end, unit, measure.unit) for end in ends)
+    if math.isnan(kept):
         raise UnreadError(
-            f"no line matches {measure.pattern!r}; its last line is {_shown(lines[-1])}"
+            f"it printed {text} {_shown(unit)}, and the metric is in {measure.unit}"
         )
-    if len(matches) > 1:
-        places = " and ".join(
-            f"line {number}: {_shown(match.string)}" for number, match in matches[:2]
-        )
-        raise UnreadError(
-            f"{len(matches)} places match {measure.pattern!r}, and it is not clear which one counts: {places}"
-        )
-    match = matches[0][1]
-    place = pattern.groupindex.get("unit", 0)
-    number = next(group for group in range(1, pattern.groups + 1) if group != place)
-    return match[number] or "", (match["unit"] or "") if place else measure.unit
+    return Quantity(kept, low, high, measure.unit)
 
 
 def _matches(
@@ -151,26 +168,6 @@ def _inside(value: Any, step: str | int, measure: Measure) -> Any:
     if isinstance(value, list) and isinstance(step, int) and step < len(value):
         return value[step]
     raise UnreadError(f"{measure.json} is not in what it printed: there is no {step!r}")
-
-
-def _quantity(text: str, unit: str, measure: Measure) -> Quantity:
-    """Return a printed number in the unit of its metric. Raises UnreadError."""
-    if not NUMBER.fullmatch(text):
-        raise UnreadError(f"{_shown(text)} is not a number")
-    digits = re.sub(r"[_']", "", text)
-    value = float(digits)
-    # Changes are ratios. A rate of 0 is a stall, the worst result; a time of 0 would be infinitely good.
-    endless = value == 0 and measure.better == "lower"
-    if not math.isfinite(value) or value < 0 or endless:
-        raise UnreadError(f"{text} is not a number that can be compared as a ratio")
-    half = _half_digit(digits) if value else 0.0
-    ends = (value, max(0.0, value - half), value + half)
-    kept, low, high = (in_unit(end, unit, measure.unit) for end in ends)
-    if math.isnan(kept):
-        raise UnreadError(
-            f"it printed {text} {_shown(unit)}, and the metric is in {measure.unit}"
-        )
-    return Quantity(kept, low, high, measure.unit)
 
 
 def _half_digit(digits: str) -> float:
