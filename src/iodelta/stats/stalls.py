@@ -15,7 +15,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from iodelta.stats.special import betaincinv
+from iodelta.stats.special import betainc, betaincinv
 
 WINDOW = 11
 """Trials of an arm, in run order, with whose median a trial is compared: a drift must not pass for a stall."""
@@ -28,9 +28,6 @@ LEAST = 0.05
 
 NORMAL_MAD = 1.4826
 
-
-MOST = 10**7
-"""Upper limit of a search for a number of trials."""
 
 CONFIDENCE = 0.95
 AFTER_A_STALL = 0.01
@@ -51,11 +48,20 @@ def confidence_of(stalled: int) -> float:
 def trials_needed(share: float, *, stalled: int = 0) -> int:
     """Fewest trials that, ``stalled`` of them with a stall, exclude stalls in ``share`` of trials: for 10 % 29 without
     a stall, 64 with one."""
-    if stalled:
-        return bisect_left(
-            range(MOST), True, key=lambda trials: excluded(stalled, trials) <= share
-        )
-    return math.ceil(math.log(1.0 - CONFIDENCE) / math.log1p(-share) - 1e-9)
+    without = math.ceil(math.log(1.0 - CONFIDENCE) / math.log1p(-share) - 1e-9)
+    if not stalled:
+        return without
+
+    def enough(trials: int) -> bool:
+        return trials > stalled and betainc(
+            stalled + 1, trials - stalled, share
+        ) >= confidence_of(stalled)
+
+    # From few trials on: the more there are, the longer one look takes.
+    most = without
+    while not enough(most):
+        most *= 2
+    return bisect_left(range(most), True, key=enough)
 
 
 def excluded(stalled: int, trials: int, confidence: float | None = None) -> float:
