@@ -352,11 +352,6 @@ def test_a_block_that_serves_two_comparisons_is_counted_once() -> None:
     assert said == f"Open: 4 of 4 cells; to decide them all takes about 24 more blocks, {seconds}."
 
 
-def test_iops_and_latency_of_one_effect_are_said_to_be_one() -> None:
-    said = flat(account(experiment((1,)), {("randread 4k", "new"): -0.05}))
-    assert "the IOPS change seen again" in said
-
-
 def test_several_variants_end_in_one_sentence_that_the_numbers_bear_out() -> None:
     changes = {(f"iodepth={depth}", "slow"): -0.2 for depth in (1, 32)}
     shown = account(experiment(variants=("old", "new", "slow")), changes, sd=0.005)

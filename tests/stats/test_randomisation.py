@@ -11,10 +11,10 @@ import pytest
 from scipy import stats
 from scipy.special import ndtri
 
+from iodelta.stats.guards import fisher_exact
 from iodelta.stats.replay import critical, joint, patterns, share_of
 from iodelta.stats.sequential import median_unbiased, nominal_tails, schedule
 from iodelta.stats.speeds import within_speed
-from iodelta.stats.spread import fisher_exact
 from iodelta.stats.stalls import excluded, stalled_trials, trials_needed
 from iodelta.stats.total import Arms, Replay, bounds, log_total
 from iodelta.verdict import LOOKS

@@ -190,6 +190,21 @@ def balance(worse: int, better: int) -> float:
     return min(1.0, 2.0 * float(bdtr(float(min(worse, better)), total, 0.5)))
 
 
+def fisher_exact(first: int, first_of: int, second: int, second_of: int) -> float:
+    """Two-sided p value of Fisher's exact test that two shares are alike: ``first`` of ``first_of`` against
+    ``second`` of ``second_of``. Tables no more likely than the one seen are added up (Fisher 1934). Raises
+    ValueError for counts that cannot be."""
+    if not 0 <= first <= first_of or not 0 <= second <= second_of:
+        raise ValueError("a count is between 0 and its total")
+    drawn, whole = first + second, first_of + second_of
+    ways = [
+        math.comb(first_of, k) * math.comb(second_of, drawn - k)
+        for k in range(max(0, drawn - second_of), min(drawn, first_of) + 1)
+    ]
+    seen = math.comb(first_of, first) * math.comb(second_of, second)
+    return sum(way for way in ways if way <= seen) / math.comb(whole, drawn)
+
+
 def _informative(columns: list[Floats], column: Floats) -> bool:
     """Return whether ``column`` adds something that ``columns`` do not already say, and leaves 3 blocks to judge it by."""
     x = np.column_stack([*columns, column])

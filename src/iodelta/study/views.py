@@ -1,4 +1,4 @@
-"""What the trials show beyond the primary verdicts: spread, recommendation, knee, cost per I/O, one effect or two.
+"""What the trials show beyond the primary verdicts: spread, recommendation, knee, cost per I/O.
 
 None of it changes a verdict or an exit code. It is computed from the trials that count, with the plan's seed, so a
 folder always gives the same result.
@@ -18,14 +18,17 @@ from iodelta.experiment.model import PLACEBO
 from iodelta.grouping import grouped
 from iodelta.lab.plan import Plan
 from iodelta.stats.cost import is_resolved, switches_per_io, system_ns_per_io
-from iodelta.stats.little import Together
 from iodelta.stats.shift import ShiftFunction
-from iodelta.trial import Finding, Kind, Trial
+from iodelta.trial import Finding, Trial
 from iodelta.verdict import Judgement, Metric, Series, Verdict, series_of
-from iodelta.verdict.derived import KneeMove, knee_move, latency_shift, one_effect
-from iodelta.verdict.modes import ModeChange, mode_change
+from iodelta.verdict.derived import (
+    KneeMove,
+    SpreadVerdict,
+    judge_spread,
+    knee_move,
+    latency_shift,
+)
 from iodelta.verdict.recommend import Recommendation, recommend
-from iodelta.verdict.spread import SpreadVerdict, judge_spread
 
 SHIFTS = 24
 """Maximum number of shift functions, because each resamples blocks."""
@@ -47,22 +50,18 @@ class Cost(msgspec.Struct, frozen=True):
 
 
 class Views(msgspec.Struct, frozen=True):
-    """All of it. ``together`` holds the cell, variant and account of an IOPS and a latency change seen together."""
+    """All of it."""
 
     spread: tuple[SpreadVerdict, ...]
     """Verdicts on run-to-run spread."""
     recommendation: Recommendation | None
     """Which variant to choose; None where there is nothing to choose from."""
-    together: tuple[tuple[str, str, Together], ...]
-    """Cell, variant, and whether its changes of IOPS and latency are one effect."""
     knees: tuple[KneeMove, ...]
     """How the knees of depth sweeps moved; empty without a sweep."""
     costs: tuple[Cost, ...]
     """CPU time and context switches per I/O, by cell and variant."""
     shifts: tuple[tuple[str, str, ShiftFunction], ...] = ()
     """Cell, variant, and how far each percentile of latency moved; of the first ``SHIFTS`` comparisons."""
-    modes: tuple[ModeChange, ...] = ()
-    """Comparisons of which a variant ran at two speeds by its per-second log; exploratory."""
 
 
 def views(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> Views:
@@ -90,10 +89,8 @@ def views(plan: Plan, judgement: Judgement, trials: Sequence[Trial]) -> Views:
     return Views(
         spread=tuple(judge_spread(pairs, plan.rules) for pairs in rated),
         recommendation=_recommendation(plan, judgement, series, rates, others),
-        together=_together(plan, judgement, series),
         knees=tuple(_knee_moves(plan, trials, rates, others)),
         shifts=tuple(_shifts(shown, plan, others)),
-        modes=tuple(_modes(shown, baseline, others)),
         costs=tuple(costs),
     )
 
@@ -123,24 +120,6 @@ def _shifts(
                 other,
                 latency_shift(own, kind, baseline, other, plan.rules, cell=cell),
             )
-
-
-def _modes(
-    shown: Iterable[tuple[str, Sequence[Trial]]], baseline: str, others: Sequence[str]
-) -> Iterator[ModeChange]:
-    """Yield the speeds of comparisons with per-second logs, where there are two."""
-    for cell, own in shown:
-        logged = set(chain.from_iterable(map(_logged, own)))
-        for kind, other in product(sorted(logged), others):
-            change = mode_change(own, kind, baseline, other, cell=cell)
-            if change.before.bimodal or change.after.bimodal:
-                yield change
-
-
-def _logged(trial: Trial) -> list[Kind]:
-    """Return the directions whose IOPS were logged."""
-    kinds = [direction.kind for direction in trial.directions]
-    return [kind for kind in kinds if trial.series.get(f"{kind}.iops")]
 
 
 def _measured(pairs: Series) -> bool:
@@ -194,27 +173,6 @@ def changed_placebos(judgement: Judgement) -> list[Verdict]:
 def is_change(verdict: Verdict) -> bool:
     """Return whether the word is that of a change."""
     return verdict.word in ("regression", "improvement")
-
-
-def _together(
-    plan: Plan, judgement: Judgement, series: Mapping[tuple[str, str, str], Series]
-) -> tuple[tuple[str, str, Together], ...]:
-    """Return whether a change of IOPS and one of mean latency are one effect, where both are shown."""
-    judged = []
-    changed = {
-        (verdict.cell, verdict.metric.name, verdict.variant)
-        for verdict in filter(is_change, judgement.verdicts)
-    }
-    arms = {(verdict.cell, verdict.variant): None for verdict in judgement.verdicts}
-    kinds = dict.fromkeys(metric.kind for metric in plan.rules.metrics)
-    for (cell, variant), kind in product(arms, kinds):
-        rate = (cell, f"{kind}.iops", variant)
-        latency = (cell, f"{kind}.lat.mean", variant)
-        if {rate, latency} <= changed:
-            account = one_effect(series[rate], series[latency], plan.rules)
-            if isinstance(account, Together):
-                judged.append((cell, variant, account))
-    return tuple(judged)
 
 
 def sweeps(experiment: Experiment) -> list[dict[str, int]]:

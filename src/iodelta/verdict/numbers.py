@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from iodelta.stats.carry import Ahead, Carry, direct_bias, drawn_in
 from iodelta.stats.effect import Estimate, hodges_lehmann, tails_rows
+from iodelta.stats.guards import fisher_exact
 from iodelta.stats.replay import EXACT_COINS, patterns
 from iodelta.stats.sequential import median_unbiased, nominal_tails
-from iodelta.stats.spread import fisher_exact
 from iodelta.stats.total import bounds, log_total
 from iodelta.verdict.carried import SLIGHT
 from iodelta.verdict.decide import Trace

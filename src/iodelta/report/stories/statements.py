@@ -21,7 +21,6 @@ from iodelta.report.stories.evidence import (
     stalls_not_excluded,
 )
 from iodelta.report.stories.visible import Interval, visible
-from iodelta.stats.modes import Modes
 from iodelta.study.experiment import Account
 from iodelta.study.views import Cost
 from iodelta.study.words import (
@@ -35,7 +34,6 @@ from iodelta.study.words import (
 from iodelta.trial import Finding
 from iodelta.verdict import Verdict
 from iodelta.verdict.derived import KneeMove
-from iodelta.verdict.modes import ModeChange
 
 CARRY = {
     "superblocks": "Every counted trial followed a trial of its own variant; the change is the deployed one.",
@@ -70,7 +68,7 @@ def recommendation(account: Account) -> str:
 
 
 def beyond(account: Account) -> Iterator[str]:
-    """Yield what the primary verdicts do not show: spread, one effect or two, pooled tails, knee, cost per I/O."""
+    """Yield what the primary verdicts do not show: spread, pooled tails, knee, cost per I/O."""
     views = account.views
     yield from by_total(account)
     yield from _not_excluded(account)
@@ -79,22 +77,11 @@ def beyond(account: Account) -> Iterator[str]:
         if spread.word in ("regression", "improvement"):
             name = metric_name(spread.metric, with_kind=False)
             yield f"Spread (exploratory): {inert(spread.cell)}, {inert(spread.variant)}, {name}: {spread.word}: {spread.phrase}."
-    yield from map(_modes, views.modes)
-    yield from _effects(account)
     yield from _held(account)
     yield from _pooled(account)
     for move in views.knees:
         yield from _knee(move)
     yield from _costs(account)
-
-
-def _effects(account: Account) -> Iterator[str]:
-    """Yield whether throughput and latency show one effect or two, the cells with the same sentence together."""
-    cells: dict[str, list[str]] = {}
-    for cell, variant, together in account.views.together:
-        cells.setdefault(together.phrase, []).append(_place(cell, variant))
-    for phrase, alike in cells.items():
-        yield f"{phrase[:1].upper()}{phrase[1:]}: {', '.join(alike)}."
 
 
 def _place(cell: str, variant: str) -> str:
@@ -189,32 +176,6 @@ def _pooled(account: Account) -> Iterator[str]:
                 )
 
 
-def _modes(modes: ModeChange) -> str:
-    """Return how often each variant runs at which speed, and which of these changed."""
-    parts = [
-        f"{inert(modes.baseline)} {_speeds(modes.before)}, {inert(modes.variant)} {_speeds(modes.after)}"
-    ]
-    changes = {
-        "seconds at the faster speed": modes.share,
-        "slow speed": modes.slow,
-        "fast speed": modes.fast,
-    }
-    for name, change in changes.items():
-        if change is not None:
-            parts.append(
-                f"{name} {percent(change.value, 0.005)} ({interval(change.low, change.high)})"
-            )
-    return f"Two speeds (exploratory): {inert(modes.cell)}: {'; '.join(parts)}."
-
-
-def _speeds(modes: Modes) -> str:
-    rates = (
-        f"{math.exp(mode.centre):,.0f} IOPS in {100 * mode.share:.0f} % of seconds"
-        for mode in modes.modes
-    )
-    return " and ".join(rates)
-
-
 def _knee(move: KneeMove) -> Iterator[str]:
     """Where each variant saturates, and whether that moved."""
     if move.before is None or move.after is None:
@@ -225,8 +186,9 @@ def _knee(move: KneeMove) -> Iterator[str]:
     )
     moved = ""
     if move.shift is not None:
-        how = "moved" if move.shift.moved else "did not move measurably"
-        moved = f"; it {how}, by a factor of {move.shift.ratio:.2f} ({move.shift.low:.2f}-{move.shift.high:.2f})"
+        how = "moved" if move.shift.excludes_zero else "did not move measurably"
+        low, high = move.shift.low or 0.0, move.shift.high or 0.0
+        moved = f"; it {how}, by a factor of {1 + move.shift.value:.2f} ({1 + low:.2f}-{1 + high:.2f})"
     yield (
         f"Saturation: at {before} I/Os in flight for {inert(move.baseline)}, {after} for {inert(move.variant)}{moved}."
     )

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from iodelta.report.formats.charts.cells import axis_title, numbered
 from iodelta.report.formats.charts.model import Figure, Source, label, number
-from iodelta.stats.knee import Knee
 from iodelta.study.units import axis_unit
 from iodelta.study.words import metric_name, quantity
 from iodelta.verdict import Metric
-from iodelta.verdict.derived import KneeMove
+from iodelta.verdict.derived import Knee, KneeMove
 from iodelta.verdict.metrics import reader
 
 if TYPE_CHECKING:
