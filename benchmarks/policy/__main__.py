@@ -20,8 +20,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from benchmarks.policy.gist import GROUPS, Column, table
 from benchmarks.policy.published import PUBLISHED
-from iodelta.parts.mirrors.gist import GROUPS, POLICIES, Column, table
+from iodelta.parts.mirrors.catalogue import POLICIES
 from iodelta.parts.mirrors.model import Layout, Run, Workload, World, disk
 from iodelta.parts.mirrors.simulate import simulate
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from iodelta.parts.mirrors.gist import GROUPS
+from benchmarks.policy.gist import GROUPS
 
 
 class Published(msgspec.Struct, frozen=True):

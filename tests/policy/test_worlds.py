@@ -7,9 +7,10 @@ import random
 import pytest
 from msgspec.structs import replace
 
+from benchmarks.policy.gist import GROUPS, Column, table, world
 from benchmarks.policy.published import PUBLISHED
 from iodelta.errors import RequestError
-from iodelta.parts.mirrors.gist import GROUPS, POLICIES, Column, table, world
+from iodelta.parts.mirrors.catalogue import POLICIES
 from iodelta.parts.mirrors.model import (
     GIB,
     MIB,

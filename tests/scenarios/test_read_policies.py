@@ -21,7 +21,7 @@ from iodelta.cli.main import cli
 from iodelta.experiment import parse
 from iodelta.lab.undo import restore_pending
 from iodelta.machine import LocalMachine
-from iodelta.parts.mirrors.gist import POLICIES
+from iodelta.parts.mirrors.catalogue import POLICIES
 from iodelta.parts.mirrors.order import SERIES, requests, simulated
 from iodelta.parts.scenarios import btrfs_read_policy, catalogue, read_policy_order
 from iodelta.parts.scenarios.slowing import JOIN, LEAVE, Pace, slow

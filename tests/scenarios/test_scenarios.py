@@ -30,7 +30,6 @@ from iodelta.parts.scenarios import (
     read_policy_order,
     ublk_null_affinity,
 )
-from iodelta.parts.scenarios import command as scenario_command
 from iodelta.parts.scenarios.catalogue import scenario
 from iodelta.parts.scenarios.model import Scenario
 from iodelta.parts.scenarios.stage import Stage, staged
@@ -278,7 +277,7 @@ def test_what_is_missing_ends_a_run_with_reasons_and_4(monkeypatch: pytest.Monke
 
 
 def test_where_the_report_cannot_go_is_refused_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iodelta.parts.scenarios.command.contact", lambda *given: pytest.fail("a machine was asked"))
+    monkeypatch.setattr("iodelta.cli.contact.contacts", lambda *given, **named: pytest.fail("a machine was asked"))
     found = CliRunner().invoke(cli, ["scenario", "run", "read-policy-order", "--output", "report.pdf"])
     assert isinstance(found.exception, RequestError)
     assert "add --format" in str(found.exception)
@@ -394,7 +393,7 @@ def test_every_plan_reaches_its_first_look_and_a_word(name: str, full: bool) -> 
 def test_every_plan_of_booted_kernels_reaches_its_first_look(name: str, full: bool) -> None:
     one = scenario(name)
     for kernels in (("6.1", "6.12"), ("5.10", "5.15", "6.1", "6.12")):
-        values = scenario_command._of_kernels(one, kernels, full=full)
+        values = one.of_kernels(kernels, full=full)
         found = plan_of(one, "machine = 'vm'\n" + one.text(values, full=full))
         assert "verdict.too-few-blocks" not in found
 

@@ -20,7 +20,7 @@ from iodelta.path.costs import bills as bills_of
 from iodelta.path.costs import costed, function_tables
 from iodelta.path.footprint import Footprint
 from iodelta.path.output import Counts, Output, cell_of, read
-from iodelta.path.plan import CERTAIN, Arm, BootPlan, PathPlan
+from iodelta.path.plan import CERTAIN, Arm, PathPlan
 from iodelta.path.run import REFUSED, alike, booted
 from iodelta.path.sharing import Sharing
 from iodelta.path.tables import FunctionTable, in_flight
@@ -193,7 +193,10 @@ def judge(folder: Folder) -> PathAccount:
     moved = Sharing()
     outputs: dict[int, Output] = {}
     if not plan.sharing:
-        outputs = {boot.number: _output(folder, boot) for boot in sound}
+        outputs = {
+            boot.number: read(folder.read_raw(boot.number, "out"), boot.place(folder))
+            for boot in sound
+        }
     elif same:
         moved = sharing.sharing(folder, plan, sound)
     problems = (*_problems(plan, done, outputs), *moved.problems)
@@ -282,10 +285,6 @@ def _options_of_cells(experiment: Experiment) -> Iterator[dict[str, str | None]]
 def _is_deep(options: Mapping[str, str | None]) -> bool:
     """Return whether several I/Os may be in flight: of a synchronous engine one is, whatever its depth."""
     return in_flight(options) != 1
-
-
-def _output(folder: Folder, boot: BootPlan) -> Output:
-    return read(folder.read_raw(boot.number, "out"), boot.place(folder))
 
 
 def _problems(

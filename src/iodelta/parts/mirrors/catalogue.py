@@ -7,6 +7,9 @@ import msgspec
 from iodelta.errors import RequestError
 from iodelta.probe.native import native
 
+POLICIES = ("pid", "round-robin", "latency", "latency-rr", "queue")
+"""The policies of the benchmark of May 2025, in its order: the default."""
+
 
 class Parameter(msgspec.Struct, frozen=True):
     """A numeric parameter of a policy. Where a policy's source leaves something open, ``meaning`` says so."""

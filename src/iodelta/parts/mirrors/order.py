@@ -14,7 +14,7 @@ from itertools import product
 import msgspec
 
 from iodelta.errors import MeasureError
-from iodelta.parts.mirrors.gist import POLICIES
+from iodelta.parts.mirrors.catalogue import POLICIES
 from iodelta.parts.mirrors.mirror import Request, pids_of, run
 from iodelta.parts.mirrors.model import (
     Cache,

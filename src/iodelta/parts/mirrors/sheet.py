@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from iodelta.report.formats.spreadsheet import csv_text
@@ -15,140 +16,115 @@ if TYPE_CHECKING:
     )
     from iodelta.parts.mirrors.calibrate import Calibration
 
-POLICIES = ("policy", "rule", "ties", "source", "parameters", "schema")
-"""Of the catalogue of read policies."""
+
+def _listed(values: Iterable[object]) -> str:
+    return " ".join(map(str, values))
 
 
 def of_policies(answer: PolicyListAnswer) -> str:
     """Return one row per policy."""
-    rows = []
-    for policy in answer.policies:
-        parameters = " ".join(
-            f"{parameter.name}={parameter.default}" for parameter in policy.parameters
-        )
-        rows.append(
+    return csv_text(
+        ("policy", "rule", "ties", "source", "parameters", "schema"),
+        [
             (
-                policy.name,
-                policy.rule,
-                policy.ties,
-                policy.source,
-                parameters,
+                *(each.name, each.rule, each.ties, each.source),
+                _listed(
+                    f"{parameter.name}={parameter.default}"
+                    for parameter in each.parameters
+                ),
                 "iodelta.policy-list.csv/1",
             )
-        )
-    return csv_text(POLICIES, rows)
-
-
-EXPLAINED = tuple(
-    """
-    policy mechanism prediction confirm numbers repeat schema
-    """.split()
-)
-"""Of explanations of policies."""
+            for each in answer.policies
+        ],
+    )
 
 
 def of_explanations(answer: ExplainAnswer) -> str:
     """Return one row per mechanism."""
-    constant = (answer.again, "iodelta.policy-explanation.csv/1")
-    rows = []
-    for policy in answer.policies:
-        for explanation in policy.explanations:
-            numbers = " ".join(
-                f"{name}={value!r}" for name, value in explanation.numbers.items()
+    return csv_text(
+        ("policy", "mechanism", "prediction", "confirm", "numbers", "repeat", "schema"),
+        [
+            (
+                *(policy.policy, each.mechanism, each.prediction, each.confirm),
+                _listed(f"{name}={value!r}" for name, value in each.numbers.items()),
+                *(answer.again, "iodelta.policy-explanation.csv/1"),
             )
-            rows.append(
-                (
-                    policy.policy,
-                    explanation.mechanism,
-                    explanation.prediction,
-                    explanation.confirm,
-                    numbers,
-                    *constant,
-                )
-            )
-    return csv_text(EXPLAINED, rows)
-
-
-PREDICTED = tuple(
-    """
-    policy iodepth rate iops least most worlds mean_ns p99_ns reads_by_member
-    overloaded unfinished repeat schema
-    """.split()
-)
-"""Of a simulation."""
+            for policy in answer.policies
+            for each in policy.explanations
+        ],
+    )
 
 
 def of_simulation(answer: SimulationAnswer) -> str:
     """Return one row per policy and depth."""
-    constant = (answer.again, "iodelta.policy-simulation.csv/1")
-    rows = []
-    for prediction in answer.predictions:
-        values = (
-            prediction.policy,
-            prediction.iodepth,
-            prediction.rate,
-            prediction.iops,
-            prediction.least,
-            prediction.most,
-            len(answer.seeds),
-            prediction.mean_ns,
-        )
-        shares = " ".join(f"{share:.6g}" for share in prediction.shares)
-        rows.append(
+    columns = "policy iodepth rate iops least most worlds mean_ns p99_ns reads_by_member overloaded unfinished repeat schema"
+    return csv_text(
+        columns.split(),
+        [
             (
-                *values,
-                prediction.p99_ns,
-                shares,
-                int(prediction.overloaded),
-                prediction.unfinished,
-                *constant,
+                *(
+                    each.policy,
+                    each.iodepth,
+                    each.rate,
+                    each.iops,
+                    each.least,
+                    each.most,
+                    len(answer.seeds),
+                ),
+                *(
+                    each.mean_ns,
+                    each.p99_ns,
+                    _listed(f"{share:.6g}" for share in each.shares),
+                ),
+                *(
+                    int(each.overloaded),
+                    each.unfinished,
+                    answer.again,
+                    "iodelta.policy-simulation.csv/1",
+                ),
             )
-        )
-    return csv_text(PREDICTED, rows)
-
-
-MIRRORED = tuple(
-    """
-    policy iodepth iops read_iops write_iops mean_ns p50_ns p99_ns p999_ns
-    reads_by_member rules repeat schema
-    """.split()
-)
-"""Of runs of the mirror."""
+            for each in answer.predictions
+        ],
+    )
 
 
 def of_mirror(answer: MirrorAnswer) -> str:
     """Return one row per run."""
-    constant = (answer.again, "iodelta.policy-mirror.csv/1")
-    rows = []
-    for run in answer.runs:
-        times = (run.mean_ns, run.p50_ns, run.p99_ns, run.p999_ns)
-        reads = " ".join(str(member.reads) for member in run.members)
-        rules = " ".join(
-            dict.fromkeys(finding.rule for finding in (*answer.findings, *run.findings))
-        )
-        rates = (run.iops, run.read_iops, run.write_iops)
-        rows.append((run.policy, run.iodepth, *rates, *times, reads, rules, *constant))
-    return csv_text(MIRRORED, rows)
-
-
-CALIBRATED = ("member", "iodepth", "reads_per_s", "closure", "schema")
-"""Of a calibration of members."""
+    columns = "policy iodepth iops read_iops write_iops mean_ns p50_ns p99_ns p999_ns reads_by_member rules repeat schema"
+    return csv_text(
+        columns.split(),
+        [
+            (
+                *(
+                    each.policy,
+                    each.iodepth,
+                    each.iops,
+                    each.read_iops,
+                    each.write_iops,
+                ),
+                *(each.mean_ns, each.p50_ns, each.p99_ns, each.p999_ns),
+                _listed(member.reads for member in each.members),
+                _listed(
+                    dict.fromkeys(
+                        finding.rule for finding in (*answer.findings, *each.findings)
+                    )
+                ),
+                *(answer.again, "iodelta.policy-mirror.csv/1"),
+            )
+            for each in answer.runs
+        ],
+    )
 
 
 def of_calibration(calibration: Calibration) -> str:
     """Return one row per member and depth."""
     from iodelta.parts.mirrors.calibrate import DEPTHS
 
-    rows = []
-    for member in calibration.members:
-        for depth, rate in zip(DEPTHS, member.iops, strict=True):
-            rows.append(
-                (
-                    member.path,
-                    depth,
-                    rate,
-                    member.closure,
-                    "iodelta.policy-calibration.csv/1",
-                )
-            )
-    return csv_text(CALIBRATED, rows)
+    return csv_text(
+        ("member", "iodepth", "reads_per_s", "closure", "schema"),
+        [
+            (each.path, depth, rate, each.closure, "iodelta.policy-calibration.csv/1")
+            for each in calibration.members
+            for depth, rate in zip(DEPTHS, each.iops, strict=True)
+        ],
+    )

@@ -18,9 +18,9 @@ PART = Part(
     ),
     kinds=(
         Kind(
-            f"{_HERE}.rehearsed:ScenarioPlanAnswer",
-            f"{_HERE}.story:of_rehearsal",
-            f"{_HERE}.rehearsed:rows_of_rehearsal",
+            f"{_HERE}.answers:ScenarioPlanAnswer",
+            f"{_HERE}.answers:of_rehearsal",
+            f"{_HERE}.answers:rows_of_rehearsal",
         ),
     ),
     documents=(
@@ -31,7 +31,7 @@ PART = Part(
         ),
         Document(
             "iodelta.scenario-plan/1",
-            f"{_HERE}.rehearsed:ScenarioPlanAnswer",
+            f"{_HERE}.answers:ScenarioPlanAnswer",
             "iodelta scenario run --dry-run",
         ),
         Document(
@@ -40,5 +40,5 @@ PART = Part(
             "iodelta scenario show",
         ),
     ),
-    remakes=(Remake(f"{_HERE}.model:line_of", f"{_HERE}.again:remade"),),
+    remakes=(Remake(f"{_HERE}.model:line_of", f"{_HERE}.catalogue:remade"),),
 )

@@ -16,7 +16,7 @@ from iodelta.lab.folder import Folder
 from iodelta.lab.judged import counted_trials, usable_trials
 from iodelta.lab.session import read_plan
 from iodelta.machine import Machine
-from iodelta.parts.mirrors.gist import POLICIES
+from iodelta.parts.mirrors.catalogue import POLICIES
 from iodelta.parts.scenarios import slowing
 from iodelta.parts.scenarios.model import Need, Scenario, Values
 from iodelta.parts.scenarios.needs import loops, programs

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import textwrap
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,10 +22,8 @@ from iodelta.cli.turn import in_turn, waits
 from iodelta.study.words import inert
 
 if TYPE_CHECKING:
-    from iodelta.lab.folder import Folder
     from iodelta.machine import Machine
     from iodelta.parts.scenarios.model import Need, Scenario
-    from iodelta.parts.scenarios.rehearsing import Rehearsal
     from iodelta.probe.topology import Target
 
 WIDTH = 80
@@ -73,18 +72,19 @@ def command() -> None:
 @_format
 def list_(machine: str, format_: str) -> None:
     """List the scenarios, and what this machine lacks for them."""
-    from iodelta.parts.scenarios.answers import ScenarioListAnswer, offered
+    from iodelta.parts.scenarios.answers import Offered, ScenarioListAnswer
     from iodelta.parts.scenarios.catalogue import SCENARIOS
 
     with contact(machine) as place:
-        offers = tuple(offered(chosen, chosen.missing(place)) for chosen in SCENARIOS)
+        offers = tuple(
+            Offered(one.name, one.title, one.missing(place)) for one in SCENARIOS
+        )
     if format_ == "json":
         print_document(ScenarioListAnswer(offers))
         return
     for offer in offers:
         click.echo(offer.name)
-        for line in (*_wrapped(offer.title), *_lacking(offer.missing)):
-            click.echo(line)
+        _say(offer.missing, offer.title)
 
 
 @command.command("show")
@@ -94,22 +94,20 @@ def list_(machine: str, format_: str) -> None:
 @_format
 def show(name: str, full: bool, machine: str, format_: str) -> None:
     """Show a scenario: who asked the question, what it needs and creates, and its experiment file."""
-    from iodelta.parts.scenarios.answers import answer
+    from iodelta.parts.scenarios.answers import ScenarioAnswer
     from iodelta.parts.scenarios.catalogue import scenario
 
-    chosen = scenario(name)
+    one = scenario(name)
     with contact(machine) as place:
-        offer = answer(chosen, chosen.missing(place), full=full)
+        missing = one.missing(place)
+    offer = ScenarioAnswer(
+        one.name, one.title, one.about, one.makes, missing, one.text({}, full=full)
+    )
     if format_ == "json":
         print_document(offer)
         return
     click.echo(f"{offer.name}: {offer.title}")
-    for line in (
-        *_wrapped(offer.about),
-        *_wrapped(f"It makes: {offer.makes}"),
-        *_lacking(offer.missing),
-    ):
-        click.echo(line)
+    _say(offer.missing, offer.about, f"It makes: {offer.makes}")
     click.echo(
         "  In its experiment file @NAME@ stands for a value that is known after the devices are made:"
     )
@@ -186,137 +184,26 @@ def run(
     """
     import msgspec
 
-    from iodelta.errors import RequestError
+    from iodelta.cli import counting
+    from iodelta.cli.contact import contacts
+    from iodelta.cli.running import looked, planned
+    from iodelta.cli.watching import watcher
+    from iodelta.errors import MeasureError, RequestError
+    from iodelta.experiment import parse
+    from iodelta.lab.progress import Control
+    from iodelta.lab.session import settle_pending, start
+    from iodelta.lab.signals import stop_on_signals
     from iodelta.parts.scenarios.catalogue import scenario
     from iodelta.parts.scenarios.model import ORIGIN, Origin
+    from iodelta.parts.scenarios.stage import staged
     from iodelta.report.derived import charted, derive
+    from iodelta.vm.targets import PLACE
 
     chosen = scenario(name)
-    origin = {
+    beside = {
         ORIGIN: msgspec.json.encode(Origin(name, full, kernels, vm, target, machine))
     }
-    _check_kernels(kernels, vm=vm)
-    if (count or (len(kernels) > 1 and not full and not timed)) and vm:
-        _counted(
-            chosen,
-            kernels,
-            format_,
-            output,
-            folder,
-            always=count,
-            force=force,
-            dry_run=dry_run,
-        )
-    elif count:
-        raise RequestError(
-            "instructions are counted in guests", place="--count", remedy="add --vm"
-        )
-    if dry_run and charts is not None:
-        raise RequestError(
-            "a plan has no charts", place="--dry-run", remedy="omit --charts"
-        )
-    if vm:
-        machine, target = _guest(chosen, kernels, machine, target, full=full)
-    if dry_run:
-        rehearsal = _rehearse(
-            chosen, kernels, machine, target, full=full, destroy=destroy
-        )
-        rehearsal.show(format_, output, force=force)
-        return
-    if len(kernels) > 1:
-        made = _booted(
-            chosen, kernels, machine, origin, full=full, folder=folder, format_=format_
-        )
-    else:
-        with contact(machine) as place:
-            own = _own(chosen, place, target)
-            _check_needs(name, chosen.missing(place, makes=own is None))
-            made = _measured(
-                chosen,
-                place,
-                origin,
-                full=full,
-                own=own,
-                home=target,
-                named=machine,
-                folder=folder,
-                format_=format_,
-                destroy=destroy,
-            )
-    account = derive(made)
-    draws = format_ == "html" or charts is not None
-    figures = charted(made)[1] if draws else ()
-    deliver(account, lambda: figures, format_, output, charts, force=force)
-    if chosen.tell is not None:
-        for line in chosen.tell(made):
-            click.echo(line, err=format_ != "console")
-    sys.exit(account.exit_code)
-
-
-def _counted(
-    chosen: Scenario,
-    kernels: tuple[str, ...],
-    format_: str,
-    output: Path | None,
-    folder: Path | None,
-    *,
-    always: bool,
-    force: bool,
-    dry_run: bool,
-) -> None:
-    """Count the question in guests and end, if it can be counted and that was asked for or there is no KVM."""
-    from iodelta.cli.counting import begin
-    from iodelta.cli.progress import say_line
-    from iodelta.errors import RequestError
-    from iodelta.experiment import parse
-    from iodelta.vm.boot import why_no_kvm
-    from iodelta.vm.kernels import here
-
-    if not chosen.counted:
-        if always:
-            raise RequestError(
-                "this question has no answer in instructions",
-                place=f"{chosen.name} --count",
-            )
-        return
-    reason = why_no_kvm()
-    if not (always or reason):
-        return
-    if reason:
-        say_line(
-            f"Time in an emulated guest says nothing ({reason}), so instructions are counted: --timed measures it."
-        )
-    # Without names: from the oldest kernel that is here to the newest.
-    known = [kernel.release for kernel in here()]
-    named = (
-        kernels
-        if len(kernels) > 1
-        else (*dict.fromkeys((*kernels[:1], *known[-1:])),)
-        if kernels
-        else known[:1] + known[-1:]
-    )
-    if len(set(named)) < 2:
-        raise RequestError(
-            "two kernels are compared",
-            place="--kernel",
-            remedy="`iodelta kernel fetch 6.1 6.12`, and name both",
-        )
-    text = chosen.in_counts(tuple(named))
-    begin(
-        parse(text, chosen.name),
-        text,
-        folder or _new(chosen),
-        format_,
-        output,
-        force=force,
-        dry_run=dry_run,
-    )
-    sys.exit(0)
-
-
-def _check_kernels(kernels: tuple[str, ...], *, vm: bool) -> None:
-    from iodelta.errors import RequestError
-
+    where = folder or Path(time.strftime(f"{name}-%Y%m%d-%H%M%S"))
     if len(set(kernels)) < len(kernels):
         raise RequestError(
             "a kernel is given twice",
@@ -327,98 +214,132 @@ def _check_kernels(kernels: tuple[str, ...], *, vm: bool) -> None:
         raise RequestError(
             "a kernel is booted in a guest", place="--kernel", remedy="add --vm"
         )
-
-
-def _check_needs(name: str, missing: Sequence[Need]) -> None:
-    """Raises MeasureError if the machine lacks something that the scenario needs."""
-    from iodelta.errors import MeasureError
-
-    if not missing:
-        return
-    reasons = "; ".join(f"{need.what}: {need.reason}" for need in missing)
-    remedies = "\n  ".join(f"{need.what}: {need.remedy}" for need in missing)
-    raise MeasureError(f"cannot run here: {reasons}", place=name, remedy=remedies)
-
-
-def _guest(
-    chosen: Scenario, kernels: tuple[str, ...], machine: str, target: str, *, full: bool
-) -> tuple[str, str]:
-    """Return the name of a guest for it, and what is measured or where it is made there. Raises RequestError."""
-    from iodelta.errors import RequestError
-    from iodelta.vm.targets import PLACE
-
-    if machine or target:
+    if count and not vm:
         raise RequestError(
-            "a guest has its own target",
-            place="--vm",
-            remedy="leave out --machine and --target",
+            "instructions are counted in guests", place="--count", remedy="add --vm"
         )
-    if not chosen.guest:
+    if vm and (count or (len(kernels) > 1 and not full and not timed)):
+        named = _to_count(chosen, kernels, always=count)
+        if named:
+            text = chosen.in_counts(named)
+            counting.begin(
+                parse(text, name),
+                text,
+                where,
+                format_,
+                output,
+                force=force,
+                dry_run=dry_run,
+            )
+            sys.exit(0)
+    if dry_run and charts is not None:
         raise RequestError(
-            "a guest does not help this scenario",
-            place=f"{chosen.name} --vm",
-            remedy="run it without --vm",
+            "a plan has no charts", place="--dry-run", remedy="omit --charts"
         )
-    if len(kernels) > 1 and chosen.in_guest is None:
-        raise RequestError(
-            "this scenario cannot compare kernels",
-            place=chosen.name,
-            remedy="give one --kernel",
+    if vm:
+        if machine or target:
+            remedy = "leave out --machine and --target"
+            raise RequestError(
+                "a guest has its own target", place="--vm", remedy=remedy
+            )
+        if not chosen.guest:
+            what = "a guest does not help this scenario"
+            raise RequestError(what, place=f"{name} --vm", remedy="run it without --vm")
+        if len(kernels) > 1 and chosen.in_guest is None:
+            raise RequestError(
+                "this scenario cannot compare kernels",
+                place=name,
+                remedy="give one --kernel",
+            )
+        machine = chosen.guest_name(kernels, full=full)
+        target = PLACE if "target=" in machine else "/tmp"
+    if dry_run:
+        missing, refused = _rehearse(
+            chosen, kernels, machine, target, full, destroy, format_, output, force
         )
-    named = chosen.guest_name(kernels, full=full)
-    return named, PLACE if "target=" in named else "/tmp"
-
-
-def _booted(
-    chosen: Scenario,
-    kernels: tuple[str, ...],
-    named: str,
-    beside: Mapping[str, bytes],
-    *,
-    full: bool,
-    folder: Path | None,
-    format_: str,
-) -> Folder:
-    """Return the folder of a run whose variants are kernels: each trial boots one. Raises IodeltaError."""
-    from iodelta.cli.contact import contacts
-    from iodelta.cli.running import looked, planned
-    from iodelta.cli.watching import watcher
-    from iodelta.experiment import parse
-    from iodelta.lab.progress import Control
-    from iodelta.lab.session import start
-    from iodelta.lab.signals import stop_on_signals
-
-    text = f"machine = {json.dumps(named)}\n{chosen.text(_of_kernels(chosen, kernels, full=full), full=full)}"
-    with (
-        contacts((named,), boots=True) as (machine,),
-        stop_on_signals() as stop,
-        watcher(format_) as watching,
-    ):
-        plan = planned(
-            (machine,),
-            looked((machine,), parse(text, chosen.name), leave_out=False),
-            format_,
+        if refused is not None:
+            raise refused
+        sys.exit(4 if missing else 0)
+    boots = len(kernels) > 1
+    with contextlib.ExitStack() as stack:
+        (place,) = stack.enter_context(contacts((machine,), boots=boots))
+        own = None if boots else _own(chosen, place, target)
+        missing = () if boots else chosen.missing(place, makes=own is None)
+        if missing:
+            reasons = "; ".join(f"{need.what}: {need.reason}" for need in missing)
+            remedies = "\n  ".join(f"{need.what}: {need.remedy}" for need in missing)
+            raise MeasureError(
+                f"cannot run here: {reasons}", place=name, remedy=remedies
+            )
+        stop = stack.enter_context(stop_on_signals())
+        watching = stack.enter_context(watcher(format_))
+        if boots:
+            text = _on(machine) + chosen.text(
+                chosen.of_kernels(kernels, full=full), full=full
+            )
+        else:
+            settle_pending(place, watching)
+            what = f"makes: {chosen.makes}" if own is None else f"measures {own.path}"
+            watching.note(f"{name} {what}")
+            home = target if target and own is None else place.directory
+            stage = stack.enter_context(
+                staged(place, watching, full=full, target=own, home=home, stop=stop)
+            )
+            text = chosen.made(stage, machine=machine)
+            if stop():
+                raise MeasureError("stopped before the first trial", place=name)
+            watching.note(parse(text, name).question)
+        survey = looked(
+            (place,), parse(text, name), leave_out=not boots, destroy=destroy
         )
-        where = folder or _new(chosen)
-        control = Control(watching, stop)
-        return in_turn(
-            lambda: start(where, text, plan, machine, control, beside=beside),
+        plan, control = (
+            planned((place,), survey, format_),
+            Control(watching, stop, destroy),
+        )
+        made = in_turn(
+            lambda: start(where, text, plan, place, control, beside=beside),
             stop,
             watching.note,
         )
+    account = derive(made)
+    figures = charted(made)[1] if format_ == "html" or charts is not None else ()
+    deliver(account, lambda: figures, format_, output, charts, force=force)
+    if chosen.tell is not None:
+        for line in chosen.tell(made):
+            click.echo(line, err=format_ != "console")
+    sys.exit(account.exit_code)
 
 
-def _of_kernels(
-    chosen: Scenario, kernels: tuple[str, ...], *, full: bool
-) -> dict[str, str]:
-    """Return what fills the gaps where kernels are the variants."""
-    variants = "\n".join(
-        f"[variant.{json.dumps(kernel)}]\nkernel = {json.dumps(kernel)}\n"
-        for kernel in kernels
-    )
-    values = {**(chosen.in_guest or {}), **chosen.of_guest(kernels)}
-    values |= {"variants": variants, "baseline": kernels[0], "new": kernels[-1]}
-    return values | dict({} if full else chosen.small_boots(len(kernels)))
+def _to_count(
+    chosen: Scenario, kernels: tuple[str, ...], *, always: bool
+) -> tuple[str, ...]:
+    """Return the kernels to count the question on; none where time is measured. Raises RequestError."""
+    from iodelta.cli.progress import say_line
+    from iodelta.errors import RequestError
+    from iodelta.vm.boot import why_no_kvm
+    from iodelta.vm.kernels import here
+
+    if not chosen.counted and always:
+        raise RequestError(
+            "this question has no answer in instructions",
+            place=f"{chosen.name} --count",
+        )
+    reason = why_no_kvm()
+    if not chosen.counted or not (always or reason):
+        return ()
+    if reason:
+        say_line(
+            f"Time in an emulated guest says nothing ({reason}), so instructions are counted: --timed measures it."
+        )
+    if len(kernels) > 1:
+        return kernels
+    # Without names: from the oldest kernel that is here to the newest.
+    known = [kernel.release for kernel in here()]
+    named = tuple(dict.fromkeys((*(kernels or known[:1]), *known[-1:])))
+    if len(named) < 2:
+        remedy = "`iodelta kernel fetch 6.1 6.12`, and name both"
+        raise RequestError("two kernels are compared", place="--kernel", remedy=remedy)
+    return named
 
 
 def _rehearse(
@@ -426,31 +347,63 @@ def _rehearse(
     kernels: tuple[str, ...],
     named: str,
     target: str,
-    *,
     full: bool,
     destroy: tuple[str, ...],
-) -> Rehearsal:
-    """Return what a run would make, ask and take. Raises IodeltaError."""
-    from iodelta.parts.scenarios.rehearsing import Rehearsal, planned_here, planned_only
-    from iodelta.vm.spec import parse
+    format_: str,
+    output: Path | None,
+    force: bool,
+) -> tuple[tuple[Need, ...], Exception | None]:
+    """Show what a run would make, ask and take; return what is missing, and what the guard says of the user's own
+    target. Nothing is made or booted for it. Raises IodeltaError."""
+    from iodelta.cli.running import looked
+    from iodelta.experiment import parse
+    from iodelta.lab.guests import check_here
+    from iodelta.lab.plan import make_plan
+    from iodelta.machine import throw_away
+    from iodelta.parts.scenarios.answers import ScenarioPlanAnswer
+    from iodelta.study.planned import plan_answer
+    from iodelta.vm.spec import parse as parse_guest
 
-    machine = f"machine = {json.dumps(named)}\n" * bool(named)
+    missing: tuple[Need, ...] = ()
+    refused, mine, home, free = None, False, "", None
     if len(kernels) > 1:
-        text = chosen.text(_of_kernels(chosen, kernels, full=full), full=full)
-        spec = parse(named.removeprefix("vm:"))
-        return Rehearsal(planned_only(chosen, machine + text, spec))
-    with contact(named) as place:
-        own = _own(chosen, place, target)
-        text = machine + chosen.text(chosen.foreseen(place, full, own), full=full)
-        return planned_here(
-            chosen,
-            place,
-            text,
-            own,
-            target or place.directory,
-            full=full,
-            destroy=destroy,
+        text = _on(named) + chosen.text(
+            chosen.of_kernels(kernels, full=full), full=full
         )
+        experiment = parse(text, chosen.name)
+        check_here(parse_guest(named.removeprefix("vm:")), experiment)
+        answer = plan_answer(make_plan(experiment), ())
+    else:
+        with contact(named) as place:
+            own = _own(chosen, place, target)
+            missing = chosen.missing(place, makes=own is None)
+            text = _on(named) + chosen.text(
+                chosen.foreseen(place, full, own), full=full
+            )
+            experiment = parse(text, chosen.name)
+            mine = own is not None and not throw_away(place)
+            if own is not None and not missing:
+                seen = looked((place,), experiment, leave_out=True, destroy=destroy)
+                answer, refused, mine = seen.answer, seen.refused, True
+            else:
+                answer = plan_answer(make_plan(experiment), ())
+            if own is None and not throw_away(place):
+                home = target or place.directory
+                blocks, each = place.run(
+                    ["stat", "-f", "-c", "%a %S", "--", home]
+                ).text.split()
+                free = int(blocks) * int(each)
+    makes, space = (chosen.makes, chosen.space[full]) if home else ("", 0)
+    rehearsed = ScenarioPlanAnswer(
+        chosen.name, makes, space, free, home, missing, answer, mine
+    )
+    deliver(rehearsed, tuple, format_, output, force=force)
+    return missing, refused
+
+
+def _on(machine: str) -> str:
+    """Return the line of an experiment file for a machine; nothing for this one."""
+    return f"machine = {json.dumps(machine)}\n" * bool(machine)
 
 
 def _own(chosen: Scenario, machine: Machine, target: str) -> Target | None:
@@ -463,76 +416,16 @@ def _own(chosen: Scenario, machine: Machine, target: str) -> Target | None:
     return resolved if resolved is not None and resolved.kind != "directory" else None
 
 
-def _measured(
-    chosen: Scenario,
-    machine: Machine,
-    beside: Mapping[str, bytes],
-    *,
-    full: bool,
-    own: Target | None,
-    home: str,
-    named: str,
-    folder: Path | None,
-    format_: str,
-    destroy: tuple[str, ...],
-) -> Folder:
-    """Return the folder of a run; ``home`` is where to make things, here when empty. Raises IodeltaError."""
-    from iodelta.cli.running import looked, planned
-    from iodelta.cli.watching import watcher
-    from iodelta.errors import MeasureError
-    from iodelta.experiment import parse
-    from iodelta.lab.progress import Control
-    from iodelta.lab.session import settle_pending, start
-    from iodelta.lab.signals import stop_on_signals
-    from iodelta.parts.scenarios.stage import staged
-
-    place = home if home and own is None else machine.directory
-    with stop_on_signals() as stop, watcher(format_) as watching:
-        settle_pending(machine, watching)
-        watching.note(
-            f"{chosen.name} makes: {chosen.makes}"
-            if own is None
-            else f"{chosen.name} measures {own.path}"
-        )
-        with staged(
-            machine, watching, full=full, target=own, home=place, stop=stop
-        ) as stage:
-            text = chosen.made(stage, machine=named)
-            if stop():
-                raise MeasureError("stopped before the first trial", place=chosen.name)
-            watching.note(parse(text, chosen.name).question)
-            survey = looked(
-                (machine,), parse(text, chosen.name), leave_out=True, destroy=destroy
-            )
-            plan = planned((machine,), survey, format_)
-            where = folder or _new(chosen)
-
-            def starting() -> Folder:
-                return start(
-                    where,
-                    text,
-                    plan,
-                    machine,
-                    Control(watching, stop, destroy),
-                    beside=beside,
-                )
-
-            return in_turn(starting, stop, watching.note)
-
-
-def _new(chosen: Scenario) -> Path:
-    return Path(time.strftime(f"{chosen.name}-%Y%m%d-%H%M%S"))
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ")
-
-
-def _lacking(missing: Sequence[Need]) -> Iterator[str]:
-    for need in missing:
-        yield from textwrap.wrap(
-            f"needs {inert(need.what)}: {inert(need.reason)} ({inert(need.remedy)})",
-            WIDTH,
-            initial_indent="  ",
-            subsequent_indent="    ",
+def _say(missing: Sequence[Need], *texts: str) -> None:
+    """Print texts, then what is missing, below the name of a scenario."""
+    needs = (
+        f"needs {inert(need.what)}: {inert(need.reason)} ({inert(need.remedy)})"
+        for need in missing
+    )
+    for text, further in (
+        *((text, "  ") for text in texts),
+        *((need, "    ") for need in needs),
+    ):
+        click.echo(
+            textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent=further)
         )

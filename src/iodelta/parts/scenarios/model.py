@@ -121,15 +121,21 @@ class Scenario:
 
     def in_counts(self, kernels: Sequence[str]) -> str:
         """Return the experiment file that counts instructions under these kernels, the first as the baseline."""
-        variants = "\n".join(
-            f"[variant.{json.dumps(kernel)}]\nkernel = {json.dumps(kernel)}\n"
-            for kernel in kernels
-        )
-        known = {"variants": variants, "baseline": kernels[0], "new": kernels[-1]}
+        known = _compared(kernels)
         text = re.sub(
             r"@([A-Z_]+)@", lambda gap: known[gap[1].lower()], self.counted.lstrip("\n")
         )
         return f'machine = "vm"\nclock = "instructions"\n{text}'
+
+    def of_kernels(self, kernels: Sequence[str], *, full: bool) -> Values:
+        """Return what fills the gaps where kernels are the variants."""
+        boots = {} if full else self.small_boots(len(kernels))
+        return {
+            **(self.in_guest or {}),
+            **self.of_guest(kernels),
+            **_compared(kernels),
+            **boots,
+        }
 
     def made(self, stage: Stage, *, machine: str) -> str:
         """Return the experiment file on what it has just made; ``machine`` is a name, empty for this one. Raises
@@ -170,3 +176,12 @@ class Scenario:
                 place=path,
                 remedy=f"--target takes {allowed}",
             )
+
+
+def _compared(kernels: Sequence[str]) -> dict[str, str]:
+    """Return the gaps of a comparison of kernels, the first as the baseline."""
+    variants = "\n".join(
+        f"[variant.{json.dumps(kernel)}]\nkernel = {json.dumps(kernel)}\n"
+        for kernel in kernels
+    )
+    return {"variants": variants, "baseline": kernels[0], "new": kernels[-1]}

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from iodelta.errors import MeasureError
 from iodelta.lab.folder import EXPERIMENT, Folder
 from iodelta.machine import Machine
-from iodelta.parts.mirrors.gist import POLICIES
+from iodelta.parts.mirrors.catalogue import POLICIES
 from iodelta.parts.mirrors.mirror import Request
 from iodelta.parts.mirrors.order import (
     DEPTHS,

@@ -99,7 +99,7 @@ def prepare(stage: Stage) -> Values:
     """ublk's null device where it can be had, else null_blk, else a loop device; and the sets of CPUs."""
     if stage.target is not None:
         return _of_target(stage.machine, stage.target, stage.full)
-    path, device = _ublk(stage) or _null(stage) or _loop(stage)
+    path, device = _ublk(stage) or _null(stage) or (stage.disk("disk", 1 << 30), LOOP)
     feeding = queues(stage.machine, path.removeprefix("/dev/")).feeding
     return {
         "target": path,
@@ -284,10 +284,6 @@ def _null(stage: Stage) -> tuple[str, str] | None:
         else f"/dev/nullb{(attribute(machine, f'{place}/index') or '0')}"
     )
     return path, null_device(machine)
-
-
-def _loop(stage: Stage) -> tuple[str, str]:
-    return stage.disk("disk", 1 << 30), LOOP
 
 
 def _sets(machine: Machine, feeding: Sequence[Cpus]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import random
 from typing import Literal
 
+from iodelta.parts.mirrors.catalogue import POLICIES
 from iodelta.parts.mirrors.model import (
     GIB,
     MIB,
@@ -28,7 +29,6 @@ from iodelta.parts.mirrors.model import (
 from iodelta.parts.mirrors.simulate import Outcome, geometric_mean, simulate
 
 Column = Literal["A", "F", "B"]
-POLICIES = ("pid", "round-robin", "latency", "latency-rr", "queue")
 GROUPS = (
     "rand 4k QD1",
     "rand 4k QD32",
@@ -84,32 +84,19 @@ def world(
                     cold=slot == 0 and number == 0,
                 )
                 runs.append(run)
-    return World(
-        seed, members, Layout("raid1"), tuple(runs), None if column == "A" else cache
-    )
+    return World(seed, members, Layout("raid1"), tuple(runs), None if column == "A" else cache)
 
 
-def table(
-    column: Column, *, seeds: tuple[int, ...] = WORLDS, cache: Cache = CACHE
-) -> dict[str, tuple[float, ...]]:
+def table(column: Column, *, seeds: tuple[int, ...] = WORLDS, cache: Cache = CACHE) -> dict[str, tuple[float, ...]]:
     """Group -> IOPS of the five slots in their order, geometric means over the worlds of ``seeds``."""
-    return grouped(
-        simulate([world(seed, column, cache=cache) for seed in seeds]), len(POLICIES)
-    )
+    return grouped(simulate([world(seed, column, cache=cache) for seed in seeds]), len(POLICIES))
 
 
-def grouped(
-    worlds: tuple[tuple[Outcome, ...], ...], slots: int
-) -> dict[str, tuple[float, ...]]:
+def grouped(worlds: tuple[tuple[Outcome, ...], ...], slots: int) -> dict[str, tuple[float, ...]]:
     """The runs of ``world`` by group."""
     rows = {}
     for index, name in enumerate(GROUPS):
         phase, kind = divmod(index, len(_SHAPES))
         places = [(phase * slots + slot) * len(_SHAPES) + kind for slot in range(slots)]
-        rows[name] = tuple(_rate(worlds, place) for place in places)
+        rows[name] = tuple(geometric_mean([runs[place].iops for runs in worlds]) for place in places)
     return rows
-
-
-def _rate(worlds: tuple[tuple[Outcome, ...], ...], place: int) -> float:
-    """The mean rate of the runs at one place of every world."""
-    return geometric_mean([runs[place].iops for runs in worlds])
