@@ -23,7 +23,7 @@ from iodelta.fleet.folder import BUNDLE, FleetFolder
 from iodelta.fleet.reproducing import Wishes, files_of, goes_on, wishes_of
 from iodelta.lab.folder import EXPERIMENT, Ended, Folder
 from iodelta.report.documents import schema
-from iodelta.report.formats.charts.fleet import charts_of_fleet
+from iodelta.report.formats.charts.changes import charts_of_fleet
 from iodelta.report.formats.html.result import html_of
 from iodelta.report.formats.render import rendered
 from iodelta.report.formats.terminal import lines

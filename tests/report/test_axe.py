@@ -22,8 +22,8 @@ from tiers import one_at_push
 from benchmarks.gallery.__main__ import unpacked
 from benchmarks.gallery.theirs import DISKS
 from iodelta.audit import audit
-from iodelta.report.formats.charts import rounds
 from iodelta.report.formats.charts.course import charts_of as charts_of_history
+from iodelta.report.formats.charts.times import rounds_of
 from iodelta.report.formats.html.page import LONG, MANY
 from iodelta.report.formats.html.page import page as page_of
 from iodelta.report.formats.html.result import charts_of, charts_of_runs, html_of
@@ -70,12 +70,12 @@ def pages(file: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
     several = compare(layouts, paths)
     prepared = of_preparation(PrepareAnswer("one", disk(), "1"))
     many = disk(tuple(1000.0 + at for at in range(LONG + 1)))
-    drawn = [msgspec.structs.replace(rounds.figure(many), name=f"rounds-{at}") for at in range(MANY + 1)]
+    drawn = [msgspec.structs.replace(rounds_of(many), name=f"rounds-{at}") for at in range(MANY + 1)]
     courses = history(line([point(number) for number in range(NIGHTS)]))
     made = {
         "show": html_of(one, charts_of_runs(layouts[0])),
         "compare": html_of(several, charts_of(several, layouts, paths)),
-        "prepare": report(page_of(prepared, None, (("Preparation", (rounds.figure(disk()),)),))),
+        "prepare": report(page_of(prepared, None, (("Preparation", (rounds_of(disk()),)),))),
         "history": report(page_of(of_courses(courses, NIGHTS), None, charts_of_history(courses))),
         "report": file.read_bytes(),
         "folded": report(page_of(of_preparation(PrepareAnswer("one", many, "1")), None, (("Rounds", tuple(drawn)),))),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+import altair as alt
 import msgspec
 import numpy as np
 import pytest
@@ -14,21 +15,11 @@ from prepared_disk import disk
 from test_console import account, experiment, trials
 
 from iodelta.lab.plan import make_plan
-from iodelta.report.formats.charts import (
-    Figure,
-    Source,
-    distribution,
-    figures,
-    forest,
-    order,
-    percentiles,
-    sweep,
-)
-from iodelta.report.formats.charts.__main__ import specifications
-from iodelta.report.formats.charts.export import export
+from iodelta.report.formats.charts import Figure, Source, changes, depths, figures, latencies, values
+from iodelta.report.formats.charts import trials as by_trial
 from iodelta.report.formats.charts.model import labels
 from iodelta.report.formats.charts.sources import of_account
-from iodelta.report.formats.charts.specs import FOLDER, alone
+from iodelta.report.formats.charts.specs import CHARTS, SCALES, alone, export, stored
 from iodelta.study.views import views
 from iodelta.trial import Background, Histogram, Trial, bin_index
 
@@ -78,11 +69,10 @@ def drawn() -> dict[str, Figure]:
     return {figure.name: figure for _, own in figures(source(-0.05, blocks=20)) for figure in own}
 
 
-def test_the_stored_specifications_are_what_altair_makes_of_the_charts() -> None:
-    made = specifications()
-    assert {path.stem for path in FOLDER.glob("*.json")} == made.keys()
-    for name, specification in made.items():
-        assert msgspec.json.decode((FOLDER / f"{name}.json").read_bytes()) == specification, name
+def test_every_specification_is_valid_vega_lite_on_every_scale() -> None:
+    for kind in msgspec.json.decode(CHARTS.read_bytes())["charts"]:
+        for scale in ("", *(f"-{scale}" for scale in SCALES)):
+            alt.LayerChart.from_dict(stored(f"{kind.removesuffix('-log')}{scale}"))
 
 
 def test_every_chart_says_in_words_and_numbers_what_it_shows(drawn: dict[str, Figure]) -> None:
@@ -105,7 +95,7 @@ def test_a_name_that_looks_numbered_stays_a_row_of_its_own() -> None:
 
 def test_a_forest_has_every_comparison_with_its_word_and_interval() -> None:
     found = source(-0.05, blocks=20)
-    (iops, *_) = forest.figures(found)
+    (iops, *_) = changes.changes(found)
     assert [row["row"] for row in iops.rows] == [f"iodepth={depth}" for depth in DEPTHS]
     assert iops.rows[-1]["word"] == "regression"
     assert iops.rows[-1]["low"] < -5 < iops.rows[-1]["high"] < 0
@@ -116,7 +106,7 @@ def test_the_axis_of_changes_holds_every_interval_but_for_the_absurd() -> None:
     own = [effect for effect in found.effects if effect.metric.name == "read.iops"]
     for bound, end in ((0.9, 90), (40.0, 1000)):
         wild = [replace(one, low=-0.99, high=bound) if one.cell == "iodepth=1" else one for one in own]
-        (figure,) = forest.figures(replace(found, effects=tuple(wild)))
+        (figure,) = changes.changes(replace(found, effects=tuple(wild)))
         low, high = figure.texts["frame"]
         assert low < -99
         assert end < high < 1.2 * end
@@ -131,13 +121,13 @@ def test_no_value_lies_beyond_the_axis_it_is_drawn_on(change: float) -> None:
         low, high = figure.texts["frame"]
         measure = "change" if "change" in figure.rows[0] else "value"
         drawn = [row[measure] for row in figure.rows if row[measure] is not None]
-        if figure.spec == "knee":  # the frame is that of the rate
+        if figure.spec.startswith("knee"):  # the frame is that of the rate
             drawn = [row["rate"] for row in figure.rows]
         assert low <= min(drawn) <= max(drawn) <= high, figure.name
 
 
 def test_the_knee_of_a_sweep_is_marked_on_its_curve() -> None:
-    (rate, latency) = [f for f in sweep.figures(source(sd=0.002)) if "p99" not in f.name]
+    (rate, latency, _) = depths.curves(source(sd=0.002))
     knee = next(row for row in rate.extra["knees"] if row["variant"] == "old")
     assert 6 < knee["knee"] < 10
     plateau = max(row["value"] for row in rate.rows)
@@ -146,24 +136,24 @@ def test_the_knee_of_a_sweep_is_marked_on_its_curve() -> None:
 
 
 def test_the_shares_of_a_distribution_are_all_its_ios() -> None:
-    figure = next(distribution.figures(source()))
+    figure = next(latencies.distributions(source()))
     for variant in ("old", "new"):
         shares = [row["share"] for row in figure.rows if row["variant"] == variant]
         assert sum(shares) == pytest.approx(100, abs=0.1)
 
 
 def test_a_percentile_that_too_few_ios_bear_is_not_shown() -> None:
-    figure = next(percentiles.figures(source()))
+    figure = next(values.percentiles(source()))
     assert {row["point"] for row in figure.rows} == {"mean", "p50", "p99"}  # 20 000 I/Os a trial
     assert {row[-1] for row in figure.table} == {"-"}
 
 
 def test_an_unknown_order_is_not_drawn_as_one() -> None:
-    assert list(order.figures(replace(source(), ordered=False))) == []
+    assert list(by_trial.in_order(replace(source(), ordered=False))) == []
 
 
 def test_pictures_are_files_that_show_their_titles(drawn: dict[str, Figure], tmp_path: Path) -> None:
-    chosen: Sequence[Figure] = [drawn["change-read.iops"], drawn["sweep-read.iops"]]
+    chosen: Sequence[Figure] = [drawn["change-read.iops"], drawn["over-depth-1-read-iops"]]
     made = export(chosen, tmp_path / "pictures")
     assert [path.name for path in made] == [f"{one.name}.{end}" for one in chosen for end in ("svg", "png")]
     assert "Change of IOPS" in made[0].read_text()

@@ -15,8 +15,9 @@ from playwright.sync_api import Browser
 from prepared_disk import disk
 from test_charts import source
 
-from iodelta.report.formats.charts import Figure, figures, rounds
+from iodelta.report.formats.charts import Figure, figures
 from iodelta.report.formats.charts.specs import filled
+from iodelta.report.formats.charts.times import rounds_of
 from iodelta.report.formats.html.page import LONG, SHOWN
 from iodelta.report.formats.html.page import page as page_of
 from iodelta.report.formats.html.write import report
@@ -46,7 +47,7 @@ def story(values: int) -> Any:
 
 def charts() -> list[Figure]:
     made = [figure for _, own in figures(source(-0.05)) for figure in own]
-    return [*made, rounds.figure(disk())]
+    return [*made, rounds_of(disk())]
 
 
 def page(own: list[Figure], values: int = 5) -> bytes:

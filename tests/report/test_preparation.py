@@ -14,8 +14,8 @@ from test_console import account, experiment
 from iodelta.experiment import Prepare
 from iodelta.lab.account import Account
 from iodelta.lab.events import StepBegun, StepDone
-from iodelta.report.formats.charts.rounds import figure
 from iodelta.report.formats.charts.specs import filled
+from iodelta.report.formats.charts.times import rounds_of
 from iodelta.report.formats.console import lines
 from iodelta.report.formats.terminal import lines as of_story
 from iodelta.report.stories.preparation import DRAWN, answer, of_preparation, pictures
@@ -108,7 +108,7 @@ def test_rounds_that_the_picture_leaves_out_are_counted(more: int, said: str) ->
 
 
 def test_the_chart_shades_the_window_of_five_rounds() -> None:
-    made = figure(disk())
+    made = rounds_of(disk())
     (window,) = made.extra["window"]
     assert (window["first"], window["last"]) == (5.5, 10.5)
     assert window["average"] == pytest.approx(sum(FALLING[5:]) / 5, rel=1e-5)

@@ -19,7 +19,7 @@ from test_console import account, experiment, trial, trials
 from iodelta.experiment import parse
 from iodelta.experiment.order import in_order
 from iodelta.lab.plan import make_plan
-from iodelta.report.formats.charts import order
+from iodelta.report.formats.charts import trials as by_trial
 from iodelta.report.formats.charts.sources import verdicts_of
 from iodelta.report.formats.columns import columns
 from iodelta.report.formats.console import lines
@@ -205,7 +205,7 @@ def test_a_level_never_moves_down_by_more_than_all_of_it(fall: float) -> None:
         trial(number, "iodepth=32", "old", number, 0, 10_000 * (1 - fall) ** (number / 30)) for number in range(1, 31)
     ]
     found = replace(source(), trials=tuple(drifting), cells=("iodepth=32",))
-    (figure,) = order.figures(found)
+    (figure,) = by_trial.in_order(found)
     moved = float(re.findall(r"moved by ([+-]?[\d.]+) %", figure.alt)[0])
     assert -100 <= moved < 0
     assert moved == pytest.approx(100 * ((1 - fall) ** (20 / 30) - 1), abs=1.5)

@@ -20,7 +20,7 @@ from iodelta.report.formats.charts import Figure, Source, figures
 from iodelta.report.formats.charts.sources import of_layout
 from iodelta.report.formats.charts.specs import filled
 
-VALUES = ("values", "percentiles", "over", "sweep", "knee", "timeline", "seconds-read-", "rounds")
+VALUES = ("values", "percentiles", "over", "knee", "timeline", "seconds-read-", "rounds")
 """How the names of figures begin that show values as measured; "values-cpu" is one of them."""
 
 ACROSS = ("values", "percentiles")

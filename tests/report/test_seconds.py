@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iodelta.report.formats.charts import Source, seconds
+from iodelta.report.formats.charts import Source, times
 from iodelta.study.seconds import course, stays
 from iodelta.trial import Background, Finding, Trial
 
@@ -48,7 +48,7 @@ def test_a_stall_inside_a_trial_is_the_foot_of_its_line() -> None:
 
 def test_every_session_but_the_first_has_a_border_where_it_began() -> None:
     begun = (1_700_000_000.0 - 5, 1_700_000_000.0 + 150)
-    (figure,) = seconds.figures(source([trial(at, [9.0, 9.0]) for at in range(4)], begun))
+    (figure,) = times.runs(source([trial(at, [9.0, 9.0]) for at in range(4)], begun))
     assert [row["t"] for row in figure.extra["sessions"]] == [150]
     assert "2 sessions" in figure.alt
 
@@ -64,9 +64,9 @@ def test_the_course_of_trials_is_second_by_second_and_as_long_as_half_of_them() 
 def test_a_run_of_many_trials_is_drawn_as_few_and_loses_no_extreme() -> None:
     many = [trial(at, [100.0, 100.0], variant=("old", "new")[at % 2]) for at in range(3000)]
     many[1234] = trial(1234, [100.0, 900.0], variant="old", flags=(NOISE,))
-    (figure,) = seconds.figures(source(many))
-    assert len(figure.rows) <= seconds.MOST + 2
-    assert len(figure.table) <= seconds.LINES + 2
+    (figure,) = times.runs(source(many))
+    assert len(figure.rows) <= times.MOST + 2
+    assert len(figure.table) <= times.LINES + 2
     assert max(row["high"] for row in figure.rows) == 800
     assert len(figure.extra["flagged"]) == 1
     assert "3000 trials" in figure.note or "3,000 trials" in figure.note
@@ -74,4 +74,4 @@ def test_a_run_of_many_trials_is_drawn_as_few_and_loses_no_extreme() -> None:
 
 @pytest.mark.parametrize("rates", [[], [0.0, 0.0], [float("nan"), 1.0]], ids=["none", "zeros", "nan"])
 def test_trials_without_usable_seconds_draw_nothing(rates: list[float]) -> None:
-    assert list(seconds.figures(source([trial(at, rates) for at in range(3)]))) == []
+    assert list(times.runs(source([trial(at, rates) for at in range(3)]))) == []

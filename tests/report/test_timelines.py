@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from iodelta.cli import show as show_command
 from iodelta.ingest import read
-from iodelta.report.formats.charts import Source, timeline
+from iodelta.report.formats.charts import Source, times
 from iodelta.report.formats.charts.model import Figure
 from iodelta.study.timelines import Timeline, timelines
 
@@ -29,7 +29,7 @@ def drawn(**sides: Path) -> list[Timeline]:
 
 def figures(found: list[Timeline]) -> list[Figure]:
     source = Source(baseline="", variants=(), cells=(), margin=0.01, timelines=tuple(found))
-    return list(timeline.figures(source))
+    return list(times.logs(source))
 
 
 def test_logs_of_the_same_job_on_two_kernels_lie_over_each_other(tmp_path: Path) -> None:

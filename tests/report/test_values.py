@@ -19,9 +19,8 @@ from iodelta.audit import audit
 from iodelta.ingest.layouts import Layout, read_layout
 from iodelta.report.formats.charts import Figure, Scale, figures
 from iodelta.report.formats.charts.cells import MOST
-from iodelta.report.formats.charts.export import VEGA_LITE
 from iodelta.report.formats.charts.sources import of_layout
-from iodelta.report.formats.charts.specs import alone
+from iodelta.report.formats.charts.specs import VEGA_LITE, alone
 from iodelta.study.runs import shown
 from iodelta.study.values import Place, Values, of_entries, of_samples, order_statistic, spread
 from iodelta.study.words import quantity

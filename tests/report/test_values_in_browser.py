@@ -19,7 +19,7 @@ from waiting import until
 
 from iodelta.audit import audit
 from iodelta.ingest.layouts import Layout, read_layout
-from iodelta.report.formats.charts import figures, forest
+from iodelta.report.formats.charts import changes, figures
 from iodelta.report.formats.charts.sources import of_layout
 from iodelta.report.formats.html.page import MANY
 from iodelta.report.formats.html.result import charts_of, charts_of_runs, html_of
@@ -274,7 +274,7 @@ def test_an_interval_that_runs_off_the_chart_ends_in_an_arrowhead(browser: Brows
     found = source()
     wild = [replace(one, low=-0.99, high=40.0) for one in found.effects[:1]]
     effects = (*wild, *found.effects[1:])
-    (figure, *_) = forest.figures(replace(found, effects=effects))
+    (figure, *_) = changes.changes(replace(found, effects=effects))
     cut = {side: [row["row"] for row in figure.extra[side]] for side in ("below", "above")}
     assert cut == {"below": [wild[0].cell], "above": [wild[0].cell]}
     path = tmp_path / "page.html"

@@ -46,7 +46,7 @@ class Agreement(Told):
         return self._account
 
     def _charts(self) -> Charts:
-        from iodelta.report.formats.charts.fleet import charts_of_fleet
+        from iodelta.report.formats.charts.changes import charts_of_fleet
 
         return charts_of_fleet(self._account)
 

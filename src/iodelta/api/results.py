@@ -44,7 +44,7 @@ def framed(page: str) -> str:
 
 def with_pictures(page: str, charts: Charts) -> str:
     """Return a page with as many of its charts, as SVG, as stay below ``LARGEST``; none without the extra pictures."""
-    from iodelta.report.formats.charts.export import drawn
+    from iodelta.report.formats.charts.specs import drawn
 
     end = page.rindex("</body>")
     room = LARGEST - len(html.escape(page))

@@ -189,7 +189,7 @@ def deliver(
 ) -> None:
     """Print it, or write it to ``output``; ``charts`` is where its pictures go. Raises MeasureError, RequestError."""
     if charts is not None:
-        from iodelta.report.formats.charts.export import export
+        from iodelta.report.formats.charts.specs import export
 
         made = export(chain.from_iterable(figures for _, figures in draw()), charts)
         for picture in made:

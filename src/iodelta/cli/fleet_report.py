@@ -47,7 +47,7 @@ def command(
     everywhere, on average, or on some host for sure, and 3 inconclusive.
     """
     from iodelta.api.fleets import agreed
-    from iodelta.report.formats.charts.fleet import charts_of_fleet
+    from iodelta.report.formats.charts.changes import charts_of_fleet
 
     account = agreed(folders)
     deliver(

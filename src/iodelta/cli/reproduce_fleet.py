@@ -75,7 +75,7 @@ def reproduce_on(
 ) -> NoReturn:
     """Show what would run, ask once, measure on every host, and compare. ``error``: the plan goes to standard error."""
     from iodelta.fleet.folder import FleetFolder
-    from iodelta.report.formats.charts.fleet import charts_of_fleet
+    from iodelta.report.formats.charts.changes import charts_of_fleet
 
     check_sets(asked.wishes.given)
     folder = FleetFolder(asked.place)

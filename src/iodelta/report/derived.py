@@ -134,9 +134,9 @@ def charts_of_preparation(account: PrepareAnswer, scale: Scale = "auto") -> Char
     """Its rounds."""
     if not account.disk.rounds:
         return ()
-    from iodelta.report.formats.charts import rounds
+    from iodelta.report.formats.charts.times import rounds_of
 
-    return ((ROUNDS, (rounds.figure(account.disk, log=scale == "log"),)),)
+    return ((ROUNDS, (rounds_of(account.disk, log=scale == "log"),)),)
 
 
 def _charts(match: Judged, scale: Scale = "auto") -> Charts:

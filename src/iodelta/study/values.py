@@ -25,7 +25,7 @@ from iodelta.trial import Direction, Kind, Latency, Quantity, Trial
 
 PERCENTS = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 
-UNITS = {"iops": "IOPS", "bandwidth": "B/s", "cpu": "%"}
+UNITS = {"iops": "IOPS", "bandwidth": "B/s", "cpu": "%", "spread": "%"}
 """Of rates and shares; everything else is a time in ns."""
 
 CONFIDENCE = 0.95

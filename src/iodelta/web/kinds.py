@@ -9,7 +9,7 @@ from iodelta.bisect.log import SearchFolder
 from iodelta.bisect.question import Patches
 from iodelta.fleet.measured import hosts_in
 from iodelta.machine import LocalMachine
-from iodelta.report.formats.charts.fleet import charts_of_fleet
+from iodelta.report.formats.charts.changes import charts_of_fleet
 from iodelta.report.formats.charts.model import Charts
 from iodelta.study.attribution import AttributionAccount
 from iodelta.study.attribution import account as of_patches

@@ -72,8 +72,6 @@ class Sheet(msgspec.Struct, frozen=True):
 
 def metric_title(metric: str, kind: Kind, kinds: Sequence[Kind]) -> str:
     """``IOPS``, ``p99 latency``; the direction before it where there are several."""
-    if metric == "cpu":
-        return "CPU time of fio's jobs"
     name = NAMES.get(metric, f"{metric} latency")
     if len(kinds) > 1:
         return f"{kind} {name}"
@@ -200,7 +198,7 @@ def numbered(name: str, place: int, of: int) -> str:
 def spans(value: Value) -> str:
     """Return a value's interval with what it is; or that it is of one run."""
     if value.low is None or value.high is None:
-        return "none: one run"
+        return "none: one run" if value.runs == 1 else "none"
     low, high = quantity(value.low, value.unit), quantity(value.high, value.unit)
     return f"{low} .. {high} ({value.basis})"
 
@@ -266,13 +264,6 @@ def axis_title(name: str, unit: str) -> str:
     return name if unit == "IOPS" else f"{name}, {unit}"
 
 
-def tick_format(unit: str, *, log: bool) -> str:
-    """Return the format of ticks: 200k for IOPS, plain digits for values whose unit has a fitting size."""
-    if unit == "IOPS":
-        return "~s"
-    return ",~g" if log else ",~f"
-
-
 def rate_of(values: Values, kind: Kind) -> str:
     """IOPS; bandwidth for I/Os of 64 KiB and more, as storage people read it."""
     rates, bandwidths = values.of(kind, "iops"), values.of(kind, "bandwidth")
@@ -285,13 +276,6 @@ def rate_of(values: Values, kind: Kind) -> str:
     ]
     are_large = bool(sizes) and median(sizes) >= LARGE_BLOCK
     return "bandwidth" if are_large or not rates else "iops"
-
-
-def colored(names: Sequence[str]) -> list[str]:
-    """Return the domain of colours. The first colour is that of text, which is too heavy for the bars of a single
-    variant.
-    """
-    return list(names) if len(names) > 1 else ["", *names]
 
 
 def variant_names(values: Values) -> dict[str, str]:

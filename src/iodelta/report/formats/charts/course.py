@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from iodelta.history.answers import HistoryPoint
 from iodelta.history.courses import Course, scale_of
@@ -16,69 +16,13 @@ from iodelta.report.stories.course import MOST, day
 from iodelta.study.units import axis_unit
 from iodelta.study.words import inert, percent, quantity
 
-if TYPE_CHECKING:
-    import altair as alt
-
 Z95 = 1.959963984540054
-
-CLOCK = {"hours": "%H:%M", "minutes": "%H:%M", "seconds": "%H:%M:%S"}
-"""Of 24 hours, as everywhere else: Vega's own labels have 12, and do not say which."""
 
 ABOUT = (
     "Each point is one night, with the 95 % interval of its blocks, which may run off the chart. "
     "Shaded: the nights among which a step is; line: the level between steps; dotted: a new epoch of "
     "the machine begins, and nights are not compared across it; dashed with a number: a note."
 )
-
-
-def chart() -> alt.LayerChart:
-    """Points with intervals of 95 %; the range of each step shaded, the level between steps as a line."""
-    import altair as alt
-
-    from iodelta.report.formats.charts import build
-
-    axis = alt.Axis(
-        grid=False, labelOverlap="greedy", labelSeparation=8, tickCount=8, format=CLOCK
-    )
-    night = alt.X(
-        field="t",
-        type="temporal",
-        title="night (UTC)",
-        scale=alt.Scale(type="utc"),
-        axis=axis,
-    )
-    value = build.y("value", "@y")
-    steps = alt.Chart(build.data("steps")).mark_rect(style="margin", opacity=0.16)
-    epochs = alt.Chart(build.data("epochs")).mark_rule(
-        style="trend", strokeDash=[2, 3], strokeWidth=1.2
-    )
-    notes = alt.Chart(build.data("notes")).encode(
-        x=night, tooltip=build.tips("said=noted")
-    )
-    flags = notes.mark_text(align="left", baseline="top", dx=3).encode(
-        y=alt.value(0), text=alt.Text(field="number")
-    )
-    flats = alt.Chart(build.data("flats")).mark_rule(style="trend", strokeWidth=2)
-    spans = alt.Chart().mark_rule(style="trend", strokeWidth=1, opacity=0.45)
-    points = alt.Chart().mark_point(style="trend", filled=True, size=24)
-    beyond = alt.Chart(build.data("beyond")).mark_text(
-        text="!", fontWeight="bold", dx=6
-    )
-    return build.layered(
-        steps.encode(x=night, x2=alt.X2("t2"), tooltip=build.tips("said=step")),
-        epochs.encode(x=night, tooltip=build.tips("said=another epoch")),
-        notes.mark_rule(style="trend", strokeDash=[8, 3], strokeWidth=1),
-        flags,
-        spans.encode(x=night, y=build.y("low", "@y"), y2=alt.Y2("high")),
-        flats.encode(x=night, x2=alt.X2("t2"), y=value),
-        points.encode(
-            x=night,
-            y=value,
-            tooltip=build.tips("night", "build", "said=value", "flags"),
-        ),
-        beyond.encode(x=night, y=value),
-        height=230,
-    )
 
 
 def charts_of(courses: Sequence[Course]) -> tuple[tuple[str, tuple[Figure, ...]], ...]:

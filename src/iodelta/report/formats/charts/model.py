@@ -34,13 +34,13 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
     cell: str
     variant: str
     metric: Metric
-    name: str
+    name: str = ""
     """The metric in words."""
-    values: tuple[float | None, float | None]
+    values: tuple[float | None, float | None] = (None, None)
     change: float | None
     low: float | None
     high: float | None
-    word: str
+    word: str = "no verdict"
     says: str = ""
     counted: str = ""
     apart: str = ""
@@ -129,6 +129,11 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         kept = set(sorted(cells, key=lambda cell: -clearness.get(cell, -1.0))[:limit])
         return [cell for cell in cells if cell in kept]
 
+    def place(self, cell: str) -> str:
+        """Return a cell's number, for the names of files: its own name may be anything."""
+        at = self.cells.index(cell) + 1 if cell in self.cells else 0
+        return f"{at:03d}"
+
     def clearness(self) -> dict[str, float]:
         """Return how far the farthest change of each cell is from none, in half intervals."""
         clearest: dict[str, float] = {}
@@ -158,6 +163,12 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     extra: Mapping[str, Sequence[Mapping[str, Any]]] = {}
     note: str = ""
     wide: bool = False
+
+
+def tabled(rows: Sequence[Mapping[str, Any]], **columns: str) -> dict[str, Any]:
+    """Return the table of a figure: the texts of these fields of its rows, each below its heading."""
+    table = [tuple(row[field] for field in columns) for row in rows]
+    return {"head": tuple(columns.values()), "table": table}
 
 
 Charts = tuple[tuple[str, tuple[Figure, ...]], ...]

@@ -1,38 +1,83 @@
-"""Specifications: stored as altair made them, filled with a figure's data and words when a report is written.
+"""Specifications of Vega-Lite, filled with a figure's data and words: on a page, or alone as SVG and PNG.
 
-altair takes 0.3 s to import and 10-20 ms for a chart, a third of what a whole report takes. So each family's ``chart``
-is run when the project is built (``python -m iodelta.report.formats.charts``), a test holds the stored files to it, and
-a report only puts values where the specification says ``@name``.
+``charts.json`` has each kind of chart once. What charts share stands there as ``parts``: ``{"is": PART, ...}`` is the part
+with what follows put into it. The parts NAME-log take the place of NAME where an axis is logarithmic. A tooltip is one
+text, ``field=title; field``. A report only puts values where a specification says ``@name``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from iodelta.errors import MeasureError, needs_extra
 from iodelta.report.formats.charts.model import Figure
 from iodelta.report.formats.charts.theme import LIGHT, config
 
-FOLDER = Path(__file__).with_name("specs")
+CHARTS = Path(__file__).with_name("charts.json")
+
+COMMON = {
+    "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+    "data": {"name": "rows"},
+    "datasets": {"empty": [{}]},
+    "description": "@alt",
+    "width": "container",
+}
+"""What every chart has; ``empty`` is one row without a field, for marks that show no data."""
+
+SCALES = {"log": ("bar", "latency", "level", "time"), "wide": ("rate",)}
+"""Ending of a chart's name -> the parts that are logarithmic then."""
 
 
 @lru_cache(maxsize=32)
 def stored(name: str) -> dict[str, Any]:
-    """Return the specification of a family, unfilled."""
-    spec = msgspec.json.decode((FOLDER / f"{name}.json").read_bytes())
-    assert isinstance(spec, dict)
-    return spec
+    """Return the specification of a kind of chart, unfilled: ``knee-log-wide`` is ``knee`` with two other scales."""
+    source = msgspec.json.decode(CHARTS.read_bytes())
+    kind, *scales = name.split("-")
+    parts: dict[str, Any] = source["parts"]
+    for scale in scales:
+        parts |= {part: parts[f"{part}-log"] for part in SCALES[scale]}
+    chart = source["charts"].get(name) or source["charts"][kind]
+    return {**COMMON, **_expanded(chart, parts)}
+
+
+def _expanded(part: Any, parts: Mapping[str, Any]) -> Any:
+    if isinstance(part, list):
+        return [_expanded(value, parts) for value in part]
+    if not isinstance(part, dict):
+        return part
+    made: dict[str, Any] = {}
+    names = part.get("is", ())
+    for name in [names] if isinstance(names, str) else names:
+        made = _merged(made, _expanded(parts[name], parts))
+    own = {key: _expanded(value, parts) for key, value in part.items() if key != "is"}
+    if "tooltip" in own:
+        fields = (field.partition("=") for field in own["tooltip"].split("; "))
+        own["tooltip"] = [
+            {"field": field, "title": title or field, "type": "nominal"}
+            for field, _, title in fields
+        ]
+    return _merged(made, own)
+
+
+def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    made = dict(first)
+    for key, value in second.items():
+        deep = isinstance(value, dict) and isinstance(made.get(key), dict)
+        made[key] = _merged(made[key], value) if deep else value
+    return made
 
 
 def filled(figure: Figure) -> dict[str, Any]:
     """Return the Vega-Lite specification of a figure, without looks: texts in their places, its data inside."""
-    spec = _fill(stored(figure.spec), texts_of(figure))
-    assert isinstance(spec, dict)
-    return {**spec, "datasets": {**spec.get("datasets", {}), **data_of(figure)}}
+    spec: dict[str, Any] = _fill(stored(figure.spec), texts_of(figure))
+    return {**spec, "datasets": {**spec["datasets"], **data_of(figure)}}
 
 
 def texts_of(figure: Figure) -> dict[str, Any]:
@@ -47,7 +92,6 @@ def data_of(figure: Figure) -> dict[str, Sequence[Mapping[str, Any]]]:
 
 def alone(figure: Figure, width: int = 720) -> dict[str, Any]:
     """Return the specification of a picture that stands alone: with title, size, light colours and a background."""
-    looks = {**config(LIGHT), "background": "#ffffff"}
     made = filled(figure)
     fold_legends(made, width)
     return {
@@ -55,7 +99,7 @@ def alone(figure: Figure, width: int = 720) -> dict[str, Any]:
         "width": width,
         "title": figure.title,
         "padding": 12,
-        "config": looks,
+        "config": {**config(LIGHT), "background": "#ffffff"},
     }
 
 
@@ -72,12 +116,8 @@ def fold_legends(part: Any, width: float) -> None:
         legend = part.get("legend")
         names = legend.get("values") if isinstance(legend, dict) else None
         if isinstance(legend, dict) and names:
-            part["legend"] = {
-                **legend,
-                "columns": max(
-                    1, int(width / (LETTER * max(map(len, names)) + SYMBOL))
-                ),
-            }
+            columns = int(width / (LETTER * max(map(len, names)) + SYMBOL))
+            part["legend"] = {**legend, "columns": max(1, columns)}
         for key, value in part.items():
             if key not in ("data", "datasets"):
                 fold_legends(value, width)
@@ -94,15 +134,53 @@ def _fill(part: Any, texts: Mapping[str, Any]) -> Any:
         out: list[Any] = []
         for value in part:
             new = _fill(value, texts)
-            if (
-                isinstance(value, str)
-                and value.startswith("@")
-                and isinstance(new, list)
-            ):
-                out += new
-            else:
-                out.append(new)
+            named = isinstance(value, str) and value.startswith("@")
+            out += new if named and isinstance(new, list) else [new]
         return out
     if isinstance(part, str) and part.startswith("@"):
         return texts[part[1:]]
     return part
+
+
+PIXELS = 2.0
+"""Pixels of a PNG for each of its units: legible on a dense screen, and in print."""
+
+VEGA_LITE = "6.1"
+"""The Vega-Lite that draws them: fixed, so that the pictures do not change with what is installed."""
+
+
+def export(figures: Iterable[Figure], folder: Path) -> list[Path]:
+    """Write ``NAME.svg`` and ``NAME.png`` for each figure that draws something. Raises MeasureError."""
+    with needs_extra("pictures", "drawing a chart as SVG or PNG"):
+        import vl_convert
+
+    made = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for figure in figures:
+            if not figure.rows:
+                continue
+            # File names are made of our own words and numbers; nothing else can become part of a path.
+            name = re.sub(r"[^A-Za-z0-9._-]", "_", figure.name)
+            svg = drawn(figure)
+            png = vl_convert.svg_to_png(svg, scale=PIXELS)
+            for ending, data in (("svg", svg.encode()), ("png", png)):
+                path = folder / f"{name}.{ending}"
+                path.write_bytes(data)
+                made.append(path)
+    except OSError as error:
+        why = os.strerror(error.errno or 0)
+        raise MeasureError(
+            f"cannot write the charts: {why}",
+            place=str(folder),
+            remedy="name another folder",
+        ) from error
+    return made
+
+
+def drawn(figure: Figure) -> str:
+    """Return a figure as SVG. Raises RequestError without the extra."""
+    with needs_extra("pictures", "drawing a chart as SVG or PNG"):
+        import vl_convert
+
+    return str(vl_convert.vegalite_to_svg(alone(figure), vl_version=VEGA_LITE))
