@@ -18,13 +18,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
-from iodelta.report.formats.charts.export import VEGA_LITE
 
 from benchmarks.gallery import theirs
 from benchmarks.gallery.screens import screenshots
 from benchmarks.gallery.theirs import ARCHIVE, DISKS, seconds
 from iodelta.report.formats.charts import Figure, rounds
-from iodelta.report.formats.charts.specs import alone
+from iodelta.report.formats.charts.specs import VEGA_LITE, alone
 from iodelta.report.formats.html.result import charts_of, charts_of_runs
 from iodelta.study.comparison import compare
 from iodelta.study.paths import read_all, read_one
