@@ -22,8 +22,9 @@ import msgspec
 from benchmarks.gallery import theirs
 from benchmarks.gallery.screens import screenshots
 from benchmarks.gallery.theirs import ARCHIVE, DISKS, seconds
-from iodelta.report.formats.charts import Figure, rounds
+from iodelta.report.formats.charts import Figure
 from iodelta.report.formats.charts.specs import VEGA_LITE, alone
+from iodelta.report.formats.charts.times import rounds_of
 from iodelta.report.formats.html.result import charts_of, charts_of_runs
 from iodelta.study.comparison import compare
 from iodelta.study.paths import read_all, read_one
@@ -151,7 +152,7 @@ def pictures(folder: Path) -> dict[str, Figure]:
             figures = shown(path) if path.endswith(".log") else compared(path)
             found |= dict(chosen(figures, {picture: name}))
     prepared = msgspec.json.decode(ROUNDS.read_bytes(), type=PrepareAnswer)
-    return {**found, "rounds": rounds.figure(prepared.disk)}
+    return {**found, "rounds": rounds_of(prepared.disk)}
 
 
 def shown(path: str) -> list[Figure]:
