@@ -31,10 +31,10 @@ from iodelta.report.formats.charts.model import (
     number,
     tabled,
 )
-from iodelta.verdict.derived import Knee
 from iodelta.study.values import Place, Value, Values
 from iodelta.study.words import inert, quantity
 from iodelta.trial import Kind
+from iodelta.verdict.derived import Knee
 
 LEAST = 3
 """Points of a curve."""
