@@ -102,19 +102,6 @@ def check_claims(text: str, audit: Audit) -> tuple[Checked, ...]:
     return tuple(checked)
 
 
-def _in_cell(words: Iterable[str], run: Run) -> bool:
-    """Return whether a row belongs to the cell that these words name."""
-    work = run.workload
-    texts = set(re.findall(r"[\w.-]+", context(run).casefold()))
-    texts |= {
-        f"qd{work.iodepth}",
-        f"{work.numjobs or 1}jobs",
-        f"{(work.bs or 0) // 1024}k",
-        (work.rw or "").casefold(),
-    }
-    return all(_means(word, run, texts) for word in words)
-
-
 def _means(word: str, run: Run, texts: Iterable[str]) -> bool:
     """Return whether a word describes a row; ``rand`` also matches ``randread``."""
     if word in _LOAD:
@@ -142,7 +129,18 @@ class _Table:
         wanted = {claim.who, claim.than} - {""}
         cells: list[Cell] = []
         for rows in groups(Evidence(self.runs)):
-            if not _in_cell(claim.words, self.runs[rows[0]]):
+            # Whether a row belongs to the cell that these words name.
+            words = claim.words
+            run = self.runs[rows[0]]
+            work = run.workload
+            texts = set(re.findall(r"[\w.-]+", context(run).casefold()))
+            texts |= {
+                f"qd{work.iodepth}",
+                f"{work.numjobs or 1}jobs",
+                f"{(work.bs or 0) // 1024}k",
+                (work.rw or "").casefold(),
+            }
+            if not all(_means(word, run, texts) for word in words):
                 continue
             cell = {
                 variant(self.runs[index]): self._value(index, claim.metric)
@@ -276,22 +274,24 @@ def _together(sentence: str) -> Checked | None:
     )
     (whole,) = re.findall(_CHANGE, match["whole"], re.IGNORECASE)
     stated = Span(*(100 * (factor - 1) for factor in _factors(*whole)))
-    holds = _makes(Span(low, likely, high), stated, (match["how"] or "").casefold())
-    rounding = f", {low:.1f} to {high:.1f} % with rounding" if high - low > 1e-9 else ""
-    text = f"successive changes multiply, to {likely:+.1f} %{rounding}"
-    return Checked(sentence, "holds" if holds else "false", int(holds), 1, text)
-
-
-def _makes(together: Span, stated: Span, how: str) -> bool:
-    """Return whether successive changes may make the stated total. "At least" a loss means at most what remains."""
+    # Whether successive changes may make the stated total. "At least" a loss means at most what remains.
+    together = Span(low, likely, high)
+    how = (match["how"] or "").casefold()
     if how in ("up to", "at least", "more than"):
         is_loss = stated.value < 0
         is_upper_end = is_loss == (how == "up to")
         if is_upper_end:
-            return together.high >= stated.low
-        return together.low <= stated.high
-    slack = ABOUT * abs(stated.value) if how in ("about", "~") else 0.0
-    return together.low <= stated.high + slack and stated.low - slack <= together.high
+            holds = together.high >= stated.low
+        else:
+            holds = together.low <= stated.high
+    else:
+        slack = ABOUT * abs(stated.value) if how in ("about", "~") else 0.0
+        holds = (
+            together.low <= stated.high + slack and stated.low - slack <= together.high
+        )
+    rounding = f", {low:.1f} to {high:.1f} % with rounding" if high - low > 1e-9 else ""
+    text = f"successive changes multiply, to {likely:+.1f} %{rounding}"
+    return Checked(sentence, "holds" if holds else "false", int(holds), 1, text)
 
 
 def _factors(
@@ -318,7 +318,14 @@ def _percentage(claim: Claim, cells: list[Cell]) -> Checked:
         )
     all_shown = len(shown) == len(cells)
     if claim.how == "up to":
-        holds, contradicted = _reaches(claim, shown, all_shown=all_shown)
+        # For "up to n %": in how many cells it holds, and whether the cells contradict it. An untestable cell may be
+        # the one that reaches n.
+        stated, slack = float(claim.percent), _slack(claim)
+        is_reached = max(span_.high for span_ in shown) >= stated - slack
+        is_exceeded = max(span_.low for span_ in shown) > stated + slack
+        is_missed = all_shown and not is_reached
+        contradicted = is_exceeded or is_missed
+        holds = len(shown) if is_reached and not contradicted else 0
     else:
         holds = sum(_agrees(claim, span) for span in shown)
         contradicted = holds < len(shown)
@@ -356,18 +363,6 @@ def _slack(claim: Claim) -> float:
     if claim.how not in ("about", "~"):
         return half
     return max(half, ABOUT * float(claim.percent))
-
-
-def _reaches(claim: Claim, shown: list[Span], *, all_shown: bool) -> tuple[int, bool]:
-    """For "up to n %": in how many cells it holds, and whether the cells contradict it. An untestable cell may be the
-    one that reaches n."""
-    stated, slack = float(claim.percent), _slack(claim)
-    is_reached = max(span.high for span in shown) >= stated - slack
-    is_exceeded = max(span.low for span in shown) > stated + slack
-    is_missed = all_shown and not is_reached
-    contradicted = is_exceeded or is_missed
-    holds = is_reached and not contradicted
-    return (len(shown) if holds else 0), contradicted
 
 
 def _agrees(claim: Claim, span: Span) -> bool:

@@ -65,22 +65,19 @@ def parse(sentence: str, runs: Sequence[Run]) -> Claim:
             who,
             "",
             metric,
-            _is_high(extreme["end"].casefold(), is_latency=is_latency),
+            (
+                extreme["end"].casefold()
+                in ("highest", "worst" if is_latency else "best")
+            ),
             words,
         )
-    up = _is_above(match["way"].casefold().split()[0], is_latency=is_latency)
+    up = match["way"].casefold().split()[0] in (
+        "above",
+        "higher",
+        "slower" if is_latency else "faster",
+    )
     than, how = _variant(match["than"], runs), (match["how"] or "").casefold()
     return Claim(sentence, who, than, metric, up, words, match["n"], how)
-
-
-def _is_high(end: str, *, is_latency: bool) -> bool:
-    """Return whether an end means large numbers. The worst latency is the highest."""
-    return end in ("highest", "worst" if is_latency else "best")
-
-
-def _is_above(way: str, *, is_latency: bool) -> bool:
-    """Return whether a comparison means larger numbers. Slower means more latency."""
-    return way in ("above", "higher", "slower" if is_latency else "faster")
 
 
 def _variant(text: str, runs: Sequence[Run]) -> str:

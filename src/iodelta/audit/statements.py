@@ -83,16 +83,39 @@ def _percentages(stated: Sequence[Change], file: str) -> Iterator[Finding]:
 
 def _up_to(text: str, stated: Sequence[Change], file: str) -> Iterator[Finding]:
     """Compare "up to n %" with the largest change that stated changes or listed rows of one case show."""
-    extremes = _extremes(text, file)
+    # The lowest and the highest bandwidth of each list of one kind of I/O.
+    lists: dict[tuple[str, Kind], list[Quantity]] = {}
+    for run in listed(text, file):
+        for direction in run.directions:
+            lists.setdefault((run.table, direction.kind), []).append(
+                direction.bandwidth
+            )
+    extremes = [
+        (min(values, key=_size), max(values, key=_size)) for values in lists.values()
+    ]
     # Rows have no before: a loss is of the higher of two, a gain of the lower.
-    losses = [_loss(low, high) for low, high in extremes]
-    gains = [_gain(low, high) for low, high in extremes if low.low > 0]
+    losses = [
+        _Shown(100 * (1 - low.low / high.high), 100 * (1 - low.value / high.value))
+        for low, high in extremes
+    ]
+    gains = [
+        _Shown(100 * (high.high / low.low - 1), 100 * (high.value / low.value - 1))
+        for low, high in extremes
+        if low.low > 0
+    ]
     changed = list(map(_shown, stated))
     for paragraph in paragraphs(text):
         for match in _UP_TO.finditer(paragraph.text):
             shown = [
                 *changed,
-                *(losses if _is_loss(_sentence(paragraph.text, match)) else gains),
+                *(
+                    losses
+                    if _is_loss(
+                        re.split(r"[.;!?] ", paragraph.text[: match.start()])[-1]
+                        + re.split(r"[.;!?] ", paragraph.text[match.start() :])[0]
+                    )
+                    else gains
+                ),
             ]
             if shown and float(match[1]) - 0.5 > max(shown).most:
                 place = f"{file}:{paragraph.line(match.start())}"
@@ -119,40 +142,12 @@ def _shown(change: Change) -> _Shown:
     return _Shown(max(abs(low), abs(high)), abs(value))
 
 
-def _loss(low: Quantity, high: Quantity) -> _Shown:
-    return _Shown(100 * (1 - low.low / high.high), 100 * (1 - low.value / high.value))
-
-
-def _gain(low: Quantity, high: Quantity) -> _Shown:
-    return _Shown(100 * (high.high / low.low - 1), 100 * (high.value / low.value - 1))
-
-
 def _is_loss(sentence: str) -> bool:
     return _LOSS.search(sentence) is not None and not _GAIN.search(sentence)
 
 
-def _extremes(text: str, file: str) -> list[tuple[Quantity, Quantity]]:
-    """Return the lowest and the highest bandwidth of each list of one kind of I/O."""
-    lists: dict[tuple[str, Kind], list[Quantity]] = {}
-    for run in listed(text, file):
-        for direction in run.directions:
-            lists.setdefault((run.table, direction.kind), []).append(
-                direction.bandwidth
-            )
-    return [
-        (min(values, key=_size), max(values, key=_size)) for values in lists.values()
-    ]
-
-
 def _size(quantity: Quantity) -> float:
     return quantity.value
-
-
-def _sentence(text: str, match: re.Match[str]) -> str:
-    return (
-        re.split(r"[.;!?] ", text[: match.start()])[-1]
-        + re.split(r"[.;!?] ", text[match.start() :])[0]
-    )
 
 
 def _effect_sizes(stated: Sequence[Change], file: str) -> Iterator[Finding]:

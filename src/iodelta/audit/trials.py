@@ -66,7 +66,19 @@ def audit_trials(trials: Iterable[Trial], facts: Facts) -> tuple[Finding, ...]:
     findings: list[Finding] = []
     for (_, _, cell, variant), hits in grouped.items():
         total = totals[cell, variant]
-        findings.append(_finding(hits, f"cell {cell}, {variant}", total))
+        # One finding for all trials of an arm that a rule affects.
+        place = f"cell {cell}, {variant}"
+        finding_, touched = (
+            hits[0].finding,
+            frozenset().union(*(hit_.runs for hit_ in hits)),
+        )
+        explanation = finding_.explanation
+        if total > 1 and len(hits[0].runs) == 1:
+            several = f"{len(touched)} of {plural(total, 'trial')}"
+            explanation = f"{several}; the first: {explanation}"
+        findings.append(
+            msgspec.structs.replace(finding_, place=place, explanation=explanation)
+        )
     return tuple(findings)
 
 
@@ -88,28 +100,15 @@ def _least(hit: Hit, evidence: Evidence) -> bool:
         return False
     most = fio = 0.0
     for index in hit.runs:
-        most += sum(_bytes_of_disks(evidence.counters[index]))
+        # Bytes that each disk moved in the whole run, by direction.
+        counters = evidence.counters[index]
+        names = filter(_WHOLE_DISK_BYTES.fullmatch, counters)
+        most += sum([counters[name] for name in names])
         fio += sum(direction.bytes for direction in evidence.runs[index].directions)
     return not most or most >= SERVED * fio
 
 
-def _bytes_of_disks(counters: Mapping[str, float]) -> list[float]:
-    """Bytes that each disk moved in the whole run, by direction."""
-    names = filter(_WHOLE_DISK_BYTES.fullmatch, counters)
-    return [counters[name] for name in names]
-
-
 _WHOLE_DISK_BYTES = re.compile(r"whole\.disk\..*_bytes", re.S)
-
-
-def _finding(hits: list[Hit], place: str, total: int) -> Finding:
-    """Return one finding for all trials of an arm that a rule affects."""
-    finding, touched = hits[0].finding, frozenset().union(*(hit.runs for hit in hits))
-    explanation = finding.explanation
-    if total > 1 and len(hits[0].runs) == 1:
-        several = f"{len(touched)} of {plural(total, 'trial')}"
-        explanation = f"{several}; the first: {explanation}"
-    return msgspec.structs.replace(finding, place=place, explanation=explanation)
 
 
 def _run(trial: Trial, facts: Facts) -> Run:

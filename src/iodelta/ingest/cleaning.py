@@ -82,7 +82,17 @@ def lines(data: bytes) -> list[Line]:
     numbers: list[int] = []
     texts: list[str] = []
     tabbed: list[str] = []
-    for number, raw in escaped.opened(_unfolded(_decoded(data))):
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        text = data.decode("utf-16", "replace")
+    elif order := _bare_utf_16(data):
+        text = data.decode(order, "replace")
+    else:
+        text = data.decode("utf-8-sig", "replace")
+    if not text.isascii():
+        text = _LINE_ENDS.sub("\n", text)
+    if "\nContent-Transfer-Encoding: base64" in text[:_HEADERS]:
+        text = _BASE64.sub(_of_base64, text)
+    for number, raw in escaped.opened(_unfolded(markup.plain(text))):
         parts = raw.split("\r")
         for part in parts:
             plain = _plain(part)
@@ -105,20 +115,6 @@ def _unfolded(text: str) -> Iterator[tuple[int, str]]:
                 continue
             raw, begun = _unquoted(raw), ""
         yield number, raw
-
-
-def _decoded(data: bytes) -> str:
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        text = data.decode("utf-16", "replace")
-    elif order := _bare_utf_16(data):
-        text = data.decode(order, "replace")
-    else:
-        text = data.decode("utf-8-sig", "replace")
-    if not text.isascii():
-        text = _LINE_ENDS.sub("\n", text)
-    if "\nContent-Transfer-Encoding: base64" in text[:_HEADERS]:
-        text = _BASE64.sub(_of_base64, text)
-    return markup.plain(text)
 
 
 def _of_base64(match: re.Match[str]) -> str:

@@ -26,7 +26,7 @@ def command_options(said: Sequence[str]) -> dict[str, str]:
             continue
         text = command[1].strip()
         for below in lines[at + 1 : at + 30]:
-            if not _goes_on(text, below):
+            if not (text.endswith("\\") or below.lstrip().startswith("--")):
                 break
             text = f"{text.removesuffix(chr(92))} {below.strip()[:1000]}"
         options = _options(text)
@@ -53,11 +53,6 @@ def _options(text: str) -> dict[str, str]:
         if not is_of_shell:
             options[name] = value
     return options if names <= 1 else {}
-
-
-def _goes_on(text: str, below: str) -> bool:
-    """Return whether a command line continues on the line below."""
-    return text.endswith("\\") or below.lstrip().startswith("--")
 
 
 def agrees(command: Mapping[str, str], banner: Mapping[str, str]) -> bool:

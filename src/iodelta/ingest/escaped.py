@@ -36,16 +36,12 @@ def opened(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         elif many and _ALONE.fullmatch(raw):
             continue
         else:
-            is_string = _holds_lines(raw)
+            # Whether a line has as many escaped line ends as a text in a string, or contains a terse record.
+            least = max(LEAST, len(raw) // LONGEST)
+            is_string = raw.count("\\n") >= least or _TERSE.search(raw) is not None
             many = many or is_string
             parts = _unescaped(raw) if is_string else _in_json(raw)
             yield from zip(repeat(number), parts, strict=False)
-
-
-def _holds_lines(raw: str) -> bool:
-    """Return whether a line has as many escaped line ends as a text in a string, or contains a terse record."""
-    least = max(LEAST, len(raw) // LONGEST)
-    return raw.count("\\n") >= least or _TERSE.search(raw) is not None
 
 
 def _in_json(raw: str) -> list[str]:

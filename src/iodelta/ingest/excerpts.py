@@ -78,16 +78,12 @@ def _paired(lines: Sequence[Line], index: int, text: str, place: Place) -> list[
         return []
     titles, numbers = zip(*(pair.groups()[:2] for pair in pairs), strict=True)
     headings = [Heading("name", None), *map(heading, titles)]
-    if not _have_rate_and_more(headings):
+    measures = [h.column.of for h in headings if h.column is not None]
+    if not (len(measures) > 1 and "rate" in measures):
         return []
     name = _name(text[: pairs[0].start()]) or name_above(lines, index)
     made = row(headings, [name, *numbers], place, "")
     return [run for run in made if any(map(_is_busy, run.directions))]
-
-
-def _have_rate_and_more(headings: Sequence[Heading]) -> bool:
-    measures = [h.column.of for h in headings if h.column is not None]
-    return len(measures) > 1 and "rate" in measures
 
 
 def _is_busy(direction: Direction) -> bool:

@@ -12,7 +12,6 @@ from itertools import product
 
 import numpy as np
 
-from iodelta.ingest.hist_columns import Columns
 from iodelta.ingest.log_rows import LONGEST, Clock, matrix, origin, whole_rows
 from iodelta.ingest.log_windows import Ints
 from iodelta.ingest.logs import percentiles
@@ -70,7 +69,6 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
     place = Place(name, 1)
     width = head.partition(b"\n")[0].count(b",") - 2
     totals: dict[Kind, Ints] = {}
-    columns: dict[Kind, Columns] = {}
     ends: dict[Kind, int] = {}
     damaged = garbage = 0
     began: int | None = None
@@ -94,9 +92,6 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
             total = totals.setdefault(kind, np.zeros(width, dtype=np.int64))
             total[before : before + counts.shape[1]] += counts[sound].sum(axis=0)
             garbage += bool(total.max() > _MOST)
-            columns.setdefault(kind, Columns(width)).add(
-                times[sound], counts[sound], before
-            )
     if garbage:
         reason = (
             f"{plural(garbage, 'row')} of this histogram log with impossibly high counts: fio "
@@ -107,11 +102,6 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
     if not totals:
         return Refusal(place, "a histogram log without a valid row")
     bins, coarse = _WIDTHS[width]
-    scale = 1.0 if bins == BINS else 1000.0
-    drawn = [
-        columns[kind].heat(kind, coarse, scale, began / 1000 if began else None)
-        for kind in totals
-    ]
     findings = [
         Finding(
             "read.hist-end",
@@ -141,7 +131,6 @@ def summarise(name: str, head: bytes, rest: Readable) -> Run | Refusal:
             for kind in _KINDS
             if kind in totals
         ),
-        heats=tuple(heat for heat in drawn if heat is not None),
         labels={"log": "clat_hist"},
         findings=tuple(findings),
     )

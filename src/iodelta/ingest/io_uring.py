@@ -140,13 +140,59 @@ def _command(switches: str, rest: str) -> dict[str, str]:
 
 def _run(block: _Block, place: Place) -> Run | Refusal | None:
     if not block.seconds:
-        return _without_rate(block, place)
-    size = _block_size(block)
-    rates = [_rate(second, size) for second in block.seconds]
+        # Why a start printed no rate; None if nothing shows that t/io_uring was started.
+        if not block.trouble and not block.submitters:
+            return None
+        why = f": {clean(block.trouble[0])}" if block.trouble else ""
+        return Refusal(place, f"t/io_uring printed no rate{why}")
+    # Bytes: from the command line, else the only size with which BW and IOPS of every line agree; None without BW.
+    size: int | None
+    text = block.options.get("bs", "")
+    if text.isdigit() and 0 < int(text) <= _BLOCKS[-1]:
+        size = int(text)
+    elif any(second_.mib is None for second_ in block.seconds):
+        size = None
+    else:
+        possible = [size for size in _BLOCKS if _fits(block, size)]
+        if len(possible) != 1:
+            size = None
+        else:
+            size = possible[0]
+    rates = [
+        ((second.fits(size) if size else None) or second.iops)
+        for second in block.seconds
+    ]
     iops = mean(rates[1:] or rates)
-    bandwidth = _bandwidth(iops, size)
+    # Bytes per second of `iops` I/Os of `size` bytes.
+    if not size:
+        bandwidth = unknown("B/s")
+    else:
+        bandwidth = Quantity(
+            iops.value * size, iops.low * size, iops.high * size, "B/s"
+        )
     lat = _latency(block)
-    options = _options(block, size)
+    # The options of the header, by the names of fio's job options if there is one.
+    given = dict(block.options)
+    is_sequential = given.pop("-R", "1") == "0"
+    options = {
+        "rw": "read" if is_sequential else "randread",
+        "ioengine": given.pop("Engine", "io_uring"),
+    }
+    if "QD" in given:
+        given["iodepth"] = given.pop("QD")
+    if "buffered" in given:
+        # Passthrough (-u) bypasses the page cache, whatever -O says.
+        is_direct = given["buffered"] == "0" or given.get("-u") == "1"
+        options["direct"] = "1" if is_direct else "0"
+    if size:
+        options["bs"] = str(size)
+    if block.submitters:
+        options["numjobs"] = str(len(block.submitters))
+    if "file" in given:
+        options["filename"] = given.pop("file")
+    for name in _WORKED_OUT:
+        given.pop(name, None)
+    options = options | given
     return Run(
         place=place,
         format="io_uring",
@@ -160,32 +206,27 @@ def _run(block: _Block, place: Place) -> Run | Refusal | None:
     )
 
 
-def _without_rate(block: _Block, place: Place) -> Refusal | None:
-    """Return why a start printed no rate; None if nothing shows that t/io_uring was started."""
-    if not block.trouble and not block.submitters:
-        return None
-    why = f": {clean(block.trouble[0])}" if block.trouble else ""
-    return Refusal(place, f"t/io_uring printed no rate{why}")
-
-
-def _bandwidth(iops: Quantity, size: int | None) -> Quantity:
-    """Bytes per second of ``iops`` I/Os of ``size`` bytes."""
-    if not size:
-        return unknown("B/s")
-    return Quantity(iops.value * size, iops.low * size, iops.high * size, "B/s")
-
-
 def _latency(block: _Block) -> Latency | None:
-    spread = _spread(block)
+    # Percentiles of one thread, or intervals over all: a quantile of a mixture lies between those of its parts.
+    threads: list[dict[float, Quantity]] = []
+    for unit, text in block.spreads:
+        if unit != "tsc ticks":  # those are of unknown rate
+            step = STEP[unit[0]]
+            threads.append(
+                {
+                    percent_: percentile(value, step, True)
+                    for percent_, value in percentiles(text)
+                }
+            )
+    spread: dict[float, Quantity] = {}
+    for percent in chain.from_iterable(threads[:1]):
+        values = [thread[percent] for thread in threads if percent in thread]
+        spread[percent] = _between(values)
+    pass
     if not spread:
         return None
     nothing = unknown("ns")
     return Latency(0, nothing, nothing, nothing, nothing, spread)
-
-
-def _rate(second: Second, size: int | None) -> Quantity:
-    """Return the IOPS of a line, in the interval that its bandwidth and the block size allow."""
-    return (second.fits(size) if size else None) or second.iops
 
 
 def _remarks(block: _Block, size: int | None, where: str) -> Iterator[Finding]:
@@ -222,69 +263,12 @@ def _lasted(block: _Block) -> int:
     return 1000 * (len(block.seconds) + block.timed_out)
 
 
-def _block_size(block: _Block) -> int | None:
-    """Bytes: from the command line, else the only size with which BW and IOPS of every line agree; None without BW."""
-    text = block.options.get("bs", "")
-    if text.isdigit() and 0 < int(text) <= _BLOCKS[-1]:
-        return int(text)
-    if any(second.mib is None for second in block.seconds):
-        return None
-    possible = [size for size in _BLOCKS if _fits(block, size)]
-    if len(possible) != 1:
-        return None
-    return possible[0]
-
-
 def _fits(block: _Block, size: int) -> bool:
     return all(second.fits(size) is not None for second in block.seconds)
 
 
-def _options(block: _Block, size: int | None) -> dict[str, str]:
-    """Return the options of the header, by the names of fio's job options if there is one."""
-    given = dict(block.options)
-    is_sequential = given.pop("-R", "1") == "0"
-    options = {
-        "rw": "read" if is_sequential else "randread",
-        "ioengine": given.pop("Engine", "io_uring"),
-    }
-    if "QD" in given:
-        given["iodepth"] = given.pop("QD")
-    if "buffered" in given:
-        # Passthrough (-u) bypasses the page cache, whatever -O says.
-        is_direct = given["buffered"] == "0" or given.get("-u") == "1"
-        options["direct"] = "1" if is_direct else "0"
-    if size:
-        options["bs"] = str(size)
-    if block.submitters:
-        options["numjobs"] = str(len(block.submitters))
-    if "file" in given:
-        options["filename"] = given.pop("file")
-    for name in _WORKED_OUT:
-        given.pop(name, None)
-    return options | given
-
-
 _WORKED_OUT = ("bs", "numjobs")
 """Options that are derived from the rates and the threads; those of the command line are ignored."""
-
-
-def _percentiles(text: str, step: int) -> dict[float, Quantity]:
-    return {
-        percent: percentile(value, step, True) for percent, value in percentiles(text)
-    }
-
-
-def _spread(block: _Block) -> dict[float, Quantity]:
-    """Percentiles of one thread, or intervals over all: a quantile of a mixture lies between those of its parts."""
-    threads: list[dict[float, Quantity]] = []
-    for unit, text in block.spreads:
-        if unit != "tsc ticks":  # those are of unknown rate
-            threads.append(_percentiles(text, STEP[unit[0]]))
-    spread: dict[float, Quantity] = {}
-    for percent in chain.from_iterable(threads[:1]):
-        values = [thread[percent] for thread in threads if percent in thread]
-        spread[percent] = _between(values)
-    return spread
 
 
 def _between(values: Sequence[Quantity]) -> Quantity:

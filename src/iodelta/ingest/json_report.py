@@ -18,7 +18,7 @@ from iodelta.ingest.json_parts import (
     shares_of,
 )
 from iodelta.ingest.json_text import Extent, closed, extent, holders, lenient, tolerant
-from iodelta.ingest.model import Disk, Format, Refusal, Run
+from iodelta.ingest.model import Disk, Refusal, Run
 from iodelta.ingest.numbers import Version, version_of
 from iodelta.ingest.options import workload
 from iodelta.ingest.unified import without_sum
@@ -69,7 +69,14 @@ def documents(data: bytes) -> list[tuple[int, Extent]]:
 
     Without documents, those of every job outside a document. At most ``MOST_DOCUMENTS``.
     """
-    starts = sorted(set(_heads(data)))[:MOST_DOCUMENTS]
+    # The offsets of the opening brackets of documents, or of jobs if there is no document.
+    heads = [match.start() for match in islice(_USUAL.finditer(data), MOST_DOCUMENTS)]
+    keys = data.count(b'"jobs"') + data.count(b'"client_stats"')
+    if len(heads) < min(keys, MOST_DOCUMENTS):
+        heads = holders(data, _DOCUMENT) or heads
+    if not heads and any(b'"%s"' % kind.encode() in data for kind in KINDS):
+        heads = holders(data, _JOB)
+    starts = sorted(set(heads))[:MOST_DOCUMENTS]
     limits = [*starts[1:], len(data)]
     documents: list[tuple[int, Extent]] = []
     for start, limit in zip(starts, limits, strict=False):
@@ -77,17 +84,6 @@ def documents(data: bytes) -> list[tuple[int, Extent]]:
         if span is not None:
             documents.append((start, span))
     return documents
-
-
-def _heads(data: bytes) -> list[int]:
-    """Return the offsets of the opening brackets of documents, or of jobs if there is no document."""
-    heads = [match.start() for match in islice(_USUAL.finditer(data), MOST_DOCUMENTS)]
-    keys = data.count(b'"jobs"') + data.count(b'"client_stats"')
-    if len(heads) < min(keys, MOST_DOCUMENTS):
-        heads = holders(data, _DOCUMENT) or heads
-    if not heads and any(b'"%s"' % kind.encode() in data for kind in KINDS):
-        heads = holders(data, _JOB)
-    return heads
 
 
 def read_document(
@@ -214,7 +210,11 @@ class _Document:
                 for kind, part in raw
                 if did_io(part)
             ]
-            sync = _sync(job)
+            sync: Latency | None
+            if not job.sync:
+                sync = None
+            else:
+                sync = latency(job.sync.lat_ns, job.sync.total_ios)
             priorities = tuple(chain.from_iterable(starmap(priorities_of, raw)))
         except msgspec.DecodeError:
             raise
@@ -228,11 +228,31 @@ class _Document:
         numjobs = asked.numjobs or 1
         concurrency, jobs = None, 1
         if self._grouped:
-            concurrency = _concurrency(job, directions, asked.rw, "verify" in options)
-            jobs = _jobs(numjobs, concurrency)
+            # Jobs that ran at once on average: since 3.8 fio sums the run times of a group. Verify reads follow the
+            # writes.
+            verified = "verify" in options
+            times = {d.kind: d.runtime_ms for d in directions}
+            after = times.pop("read", 0) if verified and asked.rw in _WRITING else 0
+            longest = max(times.values(), default=0) + after
+            if job.job_runtime and longest:
+                concurrency = job.job_runtime / longest
+            else:
+                concurrency = None
+            # How many jobs an entry contains: `numjobs`, unless run times show one job, or more at the same time.
+            if concurrency is None:
+                jobs = numjobs
+            else:
+                nearest = round(concurrency)
+                if (
+                    nearest > numjobs
+                    and abs(concurrency - nearest) < _UNEQUAL * nearest
+                ):
+                    jobs = nearest
+                else:
+                    jobs = 1 if concurrency < 1.5 else numjobs
         return Run(
             place=place,
-            format=_format(raw),
+            format=("json+" if any(_has_bins(part_) for _, part_ in raw) else "json"),
             jobname=clean(job.jobname),
             group=job.groupid,
             jobs=jobs,
@@ -277,16 +297,6 @@ class _Document:
         }
 
 
-def _sync(job: RawJob) -> Latency | None:
-    if not job.sync:
-        return None
-    return latency(job.sync.lat_ns, job.sync.total_ios)
-
-
-def _format(raw: Sequence[tuple[Kind, RawDirection]]) -> Format:
-    return "json+" if any(_has_bins(part) for _, part in raw) else "json"
-
-
 def _directions_of(job: RawJob) -> list[tuple[Kind, RawDirection]]:
     parts = ((kind, getattr(job, kind)) for kind in KINDS)
     return [(kind, part) for kind, part in parts if part is not None]
@@ -298,7 +308,16 @@ def _remarks(
     version: Version | None,
     place: Place,
 ) -> Iterator[Finding]:
-    yield from _unfinished(job, place)
+    # Fio's own statements about a job, other than its results.
+    # fio writes the largest int for an unknown time.
+    if job.eta > 0 and job.eta != 2**31 - 1:
+        explanation = (
+            f"fio printed this {job.eta} s before its end: it is not the final result"
+        )
+        yield Finding("read.interim", "warning", str(place), explanation)
+    if job.steadystate is not None and not job.steadystate.attained:
+        text = f"steady state ({clean(job.steadystate.ss)}) was requested, but not attained"
+        yield Finding("fio.steady-state", "warning", str(place), text)
     for kind, part in raw:
         yield from _disagreement(kind, part, version, place)
 
@@ -310,19 +329,6 @@ def _group_of(jobs: int, numjobs: int, place: Place) -> Iterator[Finding]:
             "and the options of the last"
         )
         yield Finding("read.group", "note", str(place), text)
-
-
-def _unfinished(job: RawJob, place: Place) -> Iterator[Finding]:
-    """fio's own statements about a job, other than its results."""
-    # fio writes the largest int for an unknown time.
-    if job.eta > 0 and job.eta != 2**31 - 1:
-        explanation = (
-            f"fio printed this {job.eta} s before its end: it is not the final result"
-        )
-        yield Finding("read.interim", "warning", str(place), explanation)
-    if job.steadystate is not None and not job.steadystate.attained:
-        text = f"steady state ({clean(job.steadystate.ss)}) was requested, but not attained"
-        yield Finding("fio.steady-state", "warning", str(place), text)
 
 
 def _started(document: RawDocument, job: RawJob) -> float | None:
@@ -392,28 +398,6 @@ def _has_bins(raw: RawDirection) -> bool:
     )
 
 
-def _concurrency(
-    job: RawJob, directions: Sequence[Direction], rw: str | None, verified: bool
-) -> float | None:
-    """Jobs that ran at once on average: since 3.8 fio sums the run times of a group. Verify reads follow the writes."""
-    times = {d.kind: d.runtime_ms for d in directions}
-    after = times.pop("read", 0) if verified and rw in _WRITING else 0
-    longest = max(times.values(), default=0) + after
-    if job.job_runtime and longest:
-        return job.job_runtime / longest
-    return None
-
-
-def _jobs(numjobs: int, concurrency: float | None) -> int:
-    """Return how many jobs an entry contains: ``numjobs``, unless run times show one job, or more at the same time."""
-    if concurrency is None:
-        return numjobs
-    nearest = round(concurrency)
-    if nearest > numjobs and abs(concurrency - nearest) < _UNEQUAL * nearest:
-        return nearest
-    return 1 if concurrency < 1.5 else numjobs
-
-
 def _cut(last: Run | Refusal, text: bytes, span: Extent) -> Run | Refusal:
     """Return the last entry of a document that ends early: within this job if document, list and job are open."""
     if isinstance(last, Refusal):
@@ -425,7 +409,19 @@ def _cut(last: Run | Refusal, text: bytes, span: Extent) -> Run | Refusal:
             left = "jobs after this one would be missing"
         finding = Finding("read.cut", "warning", where, f"the file ends early: {left}")
         return msgspec.structs.replace(last, findings=(*last.findings, finding))
-    whole = _whole_directions(last, text, span)
+    # The directions of the job in which the document ends, without an incomplete one.
+    begun = list(re.finditer(rb'"(read|write|trim|mixed)"\s{0,20}:\s{0,20}\{', text))
+    if not begun:
+        whole = last.directions
+    else:
+        part = extent(text, begun[-1].end() - 1, len(text) - len(span.open))
+        if part is None or not part.open:
+            whole = last.directions
+        else:
+            kind = begun[-1][1].decode()
+            whole = tuple(
+                direction_ for direction_ in last.directions if direction_.kind != kind
+            )
     if not whole:
         return Refusal(last.place, f"the file ends inside job {last.jobname!r}")
     kinds = " and ".join(direction.kind for direction in whole)
@@ -434,15 +430,3 @@ def _cut(last: Run | Refusal, text: bytes, span: Extent) -> Run | Refusal:
     finding = Finding("read.cut", "hard", where, words, remedy)
     findings = (*last.findings, finding)
     return msgspec.structs.replace(last, directions=whole, findings=findings)
-
-
-def _whole_directions(last: Run, text: bytes, span: Extent) -> tuple[Direction, ...]:
-    """Return the directions of the job in which the document ends, without an incomplete one."""
-    begun = list(re.finditer(rb'"(read|write|trim|mixed)"\s{0,20}:\s{0,20}\{', text))
-    if not begun:
-        return last.directions
-    part = extent(text, begun[-1].end() - 1, len(text) - len(span.open))
-    if part is None or not part.open:
-        return last.directions
-    kind = begun[-1][1].decode()
-    return tuple(direction for direction in last.directions if direction.kind != kind)

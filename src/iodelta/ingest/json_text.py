@@ -135,32 +135,32 @@ def _fit(kind: Any, value: Any, lost: list[int]) -> Any:
         items = [_fit(inner[0], item, lost) for item in value]
         return [item for item in items if item is not _LOST]
     if isinstance(value, dict):
-        return _fit_members(kind, value, lost)
-    lost[0] += 1
-    return _LOST
-
-
-def _fit_members(kind: Any, value: dict[str, Any], lost: list[int]) -> Any:
-    if _is_struct(kind):
-        members: dict[str, Any] = {}
-        for field in msgspec.structs.fields(kind):
-            if field.encode_name in value:
-                members[field.name] = _fit(field.type, value[field.encode_name], lost)
-        return kind(**_kept(members))
-    if kind is msgspec.Raw:
-        before = lost[0]
-        bins = _fit(dict[str, int], value, lost)
-        # Percentiles of a part of the bins would be wrong.
-        if lost[0] != before:
-            return _LOST
-        return msgspec.Raw(msgspec.json.encode(bins))
-    inner = get_args(kind)
-    if get_origin(kind) is dict:
-        return _kept({key: _fit(inner[1], item, lost) for key, item in value.items()})
-    is_union = get_origin(kind) in (Union, UnionType)
-    struct = next(filter(_is_struct, inner), None) if is_union else None
-    if struct is not None:
-        return _fit(struct, value, lost)
+        if _is_struct(kind):
+            members: dict[str, Any] = {}
+            for field in msgspec.structs.fields(kind):
+                if field.encode_name in value:
+                    members[field.name] = _fit(
+                        field.type, value[field.encode_name], lost
+                    )
+            return kind(**_kept(members))
+        if kind is msgspec.Raw:
+            before = lost[0]
+            bins = _fit(dict[str, int], value, lost)
+            # Percentiles of a part of the bins would be wrong.
+            if lost[0] != before:
+                return _LOST
+            return msgspec.Raw(msgspec.json.encode(bins))
+        inner_ = get_args(kind)
+        if get_origin(kind) is dict:
+            return _kept(
+                {key: _fit(inner_[1], item_, lost) for key, item_ in value.items()}
+            )
+        is_union = get_origin(kind) in (Union, UnionType)
+        struct = next(filter(_is_struct, inner_), None) if is_union else None
+        if struct is not None:
+            return _fit(struct, value, lost)
+        lost[0] += 1
+        return _LOST
     lost[0] += 1
     return _LOST
 

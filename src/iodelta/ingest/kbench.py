@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import Run, Workload, unknown
 from iodelta.ingest.table_cells import cell
-from iodelta.ingest.table_columns import Column, column
+from iodelta.ingest.table_columns import column
 from iodelta.ingest.wording import clean
 from iodelta.trial import Direction, Kind, Latency, Place, Quantity
 
@@ -56,45 +56,34 @@ class _Summaries:
         named, begun = _NAMED.match(text), _HEADING.match(text)
         pair = _PAIR.match(text) if self._heading else None
         if named:
-            self._begin(named[1])
+            # End the previous summary, and begin that of `name`.
+            name = named[1]
+            self._found = self.end()
+            self._parts, self._places = {}, {}
+            self._title = f"{self._above}: {name}" if self._above else name
         elif begun:
             self._heading = (begun[1], begun[2] or "")
         elif pair:
             pattern, *numbers = pair.groups()
-            self._take_pair(number, pattern, numbers)
+            # What a line says of reads and of writes.
+            if self._heading is not None:
+                measure, unit = self._heading
+                self._places[measure, pattern] = Place(self._file, number)
+                what = column(f"{measure} ({unit})" if unit else measure)
+                # What a line says of reads and of writes.
+                key = (measure, pattern)
+                if not (what is None or what.scale is None):
+                    unit_ = {"iops": "1/s", "bw": "B/s"}.get(what.stat, "ns")
+                    for kind, number_ in zip(_KINDS, numbers, strict=True):
+                        value = cell(number_)
+                        if value is not None:
+                            direction = _direction(
+                                kind, what.stat, value[0].quantity(unit_, what.scale)
+                            )
+                            self._parts.setdefault(key, []).append(direction)
         elif text.startswith("#"):
             self._above = text.strip("# ")
         return bool(named or begun or pair)
-
-    def _begin(self, name: str) -> None:
-        """End the previous summary, and begin that of ``name``."""
-        self._found = self.end()
-        self._parts, self._places = {}, {}
-        self._title = f"{self._above}: {name}" if self._above else name
-
-    def _take_pair(self, number: int, pattern: str, numbers: Sequence[str]) -> None:
-        """What a line says of reads and of writes."""
-        if self._heading is None:
-            return
-        measure, unit = self._heading
-        self._places[measure, pattern] = Place(self._file, number)
-        what = column(f"{measure} ({unit})" if unit else measure)
-        self._pair(what, (measure, pattern), numbers)
-
-    def _pair(
-        self, what: Column | None, key: tuple[str, str], numbers: Sequence[str]
-    ) -> None:
-        """What a line says of reads and of writes."""
-        if what is None or what.scale is None:
-            return
-        unit = {"iops": "1/s", "bw": "B/s"}.get(what.stat, "ns")
-        for kind, number in zip(_KINDS, numbers, strict=True):
-            value = cell(number)
-            if value is not None:
-                direction = _direction(
-                    kind, what.stat, value[0].quantity(unit, what.scale)
-                )
-                self._parts.setdefault(key, []).append(direction)
 
 
 def _runs(

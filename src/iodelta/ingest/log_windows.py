@@ -211,17 +211,15 @@ class WindowSums:
             self._directions[kind].add(
                 own[rows], starts[rows], ticks[rows], values[rows]
             )
-        self._remember(placed, int(starts[-1]))
+        start = int(starts[-1])
+        last = int(placed[-1])
+        earlier_ = int(np.searchsorted(placed, last - TICK)) - 1
+        self._ticks = [max(int(placed[max(earlier_, 0)]) - start, 0), last - start]
+        for direction in self._directions:
+            direction.last = max(direction.last - start, 0)
 
     def of(self, kind: int) -> Windows | None:
         """Return those of one direction; None where its rows are too dense for windows, or were not given."""
         if self._single:
             return None
         return self._directions[kind].windows()
-
-    def _remember(self, placed: Ints, start: int) -> None:
-        last = int(placed[-1])
-        earlier = int(np.searchsorted(placed, last - TICK)) - 1
-        self._ticks = [max(int(placed[max(earlier, 0)]) - start, 0), last - start]
-        for direction in self._directions:
-            direction.last = max(direction.last - start, 0)

@@ -124,7 +124,11 @@ class Summary:
         the meaning of rows that the iops log of the same job shows."""
         rows = self._rows(version, beside)
         is_sure = version is not None or beside is not None
-        scales = _nanoseconds(version)
+        # Least and most ns in the unit of a log's latencies: fio logs ns since 2.99, us before.
+        if version is None:
+            scales = 1.0, 1000.0
+        else:
+            scales = (1.0, 1.0) if version >= (2, 99) else (1000.0, 1000.0)
         series: dict[str, tuple[float, ...]] = {}
         directions = []
         for kind, side in self._sides.items():
@@ -195,17 +199,16 @@ class Summary:
             remedy = "use fio's own report"
             yield self._finding("read.log-ones", "warning", text, remedy)
         if rows == "averages":
-            yield from self._averaged()
-
-    def _averaged(self) -> Iterator[Finding]:
-        for kind, side in self._sides.items():
-            width = side.windows.width() if side.windows else 0.0
-            if self._of.endswith("lat"):
-                text = f"{kind}: rows are means over {width:g} ms: no percentiles, and a mean of unweighted means"
-                yield self._finding("read.log-averaged", "note", text)
-            else:
-                text = f"{kind}: fio does not log I/O after the last full {width:g} ms"
-                yield self._finding("read.log-end", "note", text)
+            for kind, side in self._sides.items():
+                width = side.windows.width() if side.windows else 0.0
+                if self._of.endswith("lat"):
+                    text_ = f"{kind}: rows are means over {width:g} ms: no percentiles, and a mean of unweighted means"
+                    yield self._finding("read.log-averaged", "note", text_)
+                else:
+                    text_ = (
+                        f"{kind}: fio does not log I/O after the last full {width:g} ms"
+                    )
+                    yield self._finding("read.log-end", "note", text_)
 
     def _finding(
         self,
@@ -357,13 +360,6 @@ def _over(amount: float, span: int, unit: str) -> Quantity:
     return Quantity(amount * 1000 / span, least, most, unit)
 
 
-def _nanoseconds(version: Version | None) -> tuple[float, float]:
-    """Least and most ns in the unit of a log's latencies: fio logs ns since 2.99, us before."""
-    if version is None:
-        return 1.0, 1000.0
-    return (1.0, 1.0) if version >= (2, 99) else (1000.0, 1000.0)
-
-
 def percentiles(
     counts: Ints, edges: Sequence[tuple[int, int]], scales: tuple[float, float]
 ) -> dict[float, Quantity]:
@@ -400,7 +396,12 @@ def summarise(name: str, head: bytes, rest: Readable) -> Summary | Refusal:
         reason = "a fio log whose name does not show what it contains: it should end in _bw, _iops, _lat, _clat or _slat"
         return Refusal(Place(name), reason)
     totals = Totals(latencies=of.endswith("lat"))
-    shift = _extra_column(head)
+    # 1 when the third column is a maximum and the fourth the direction (log_window_value=both).
+    rows = _split_rows(head)
+    whole = rows[:-1] or rows
+    thirds, fourths = _integers(whole, 2), _integers(whole, 3)
+    is_direction = max(thirds, default=0) <= 2
+    shift = 0 if is_direction or max(fourths, default=9) > 2 else 1
     for chunk in chunks(head, rest, shift):
         totals.add(chunk)
     sides = {_KINDS[number]: side for number, side in totals.sides().items()}
@@ -433,12 +434,3 @@ def _integers(rows: Sequence[Sequence[bytes]], column: int) -> list[int]:
     """Return the integers in a column, from rows with at least five columns."""
     texts = (row[column].strip() for row in rows if len(row) > 4)
     return list(map(int, filter(bytes.isdigit, texts)))
-
-
-def _extra_column(head: bytes) -> int:
-    """1 when the third column is a maximum and the fourth the direction (log_window_value=both)."""
-    rows = _split_rows(head)
-    whole = rows[:-1] or rows
-    thirds, fourths = _integers(whole, 2), _integers(whole, 3)
-    is_direction = max(thirds, default=0) <= 2
-    return 0 if is_direction or max(fourths, default=9) > 2 else 1

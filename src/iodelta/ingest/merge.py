@@ -42,11 +42,7 @@ Report = list[RunOrRefusal]
 
 def once(reports: Sequence[Report]) -> list[RunOrRefusal]:
     """Return the entries of ``reports`` (one per document, invocation or block of records, in order), each run once."""
-    return list(chain.from_iterable(_one_format(_last(reports))))
-
-
-def _last(reports: Sequence[Report]) -> list[Report]:
-    """Return the last of cumulative reports of one run, which status-interval prints."""
+    # The last of cumulative reports of one run, which status-interval prints.
     final: list[Report] = []
     counts: list[int] = []
     latest: dict[str, int] = {}
@@ -60,7 +56,34 @@ def _last(reports: Sequence[Report]) -> list[Report]:
             latest[form] = len(final)
             final.append(report)
             counts.append(1)
-    return list(map(_marked, final, counts))
+    # Merge neighbours that show the same runs in different formats into one report, in the best format.
+    reports_ = list(map(_marked, final, counts))
+    merged: list[Report] = []
+    for report_ in reports_:
+        is_other_format = bool(merged) and _format(merged[-1]) != _format(report_)
+        most = _alike(merged) if is_other_format else 0
+        # Terse records of clones are separate: several reports may correspond to one.
+        for count in range(most, 0, -1):
+            before_ = list(chain.from_iterable(merged[-count:]))
+            matches = list(_matches(before_, report_))
+            fewer = min(len(_runs(before_)), len(_runs(report_)))
+            if matches and len(matches) == fewer:
+                # Each pair as one run, in the order of the longer report; entries without a counterpart are kept.
+                pair_of: dict[int, tuple[Run, Run]] = {}
+                for pair in matches:
+                    pair_of |= dict.fromkeys(map(id, pair), pair)
+                is_fuller = len(before_) >= len(report_)
+                base, rest = (before_, report_) if is_fuller else (report_, before_)
+                joined: Report = []
+                for run in base:
+                    pair_or_none = pair_of.get(id(run))
+                    joined.append(_best(*pair_or_none) if pair_or_none else run)
+                unmatched = [run for run in rest if id(run) not in pair_of]
+                merged[-count:] = [(joined + unmatched)]
+                break
+        else:
+            merged.append(report_)
+    return list(chain.from_iterable(merged))
 
 
 def _format(report: Report) -> str:
@@ -135,7 +158,13 @@ def _went_on(old: Direction, new: Direction, *, known: bool) -> bool:
         return False
     if known and not is_shorter:  # two short runs may have begun within one second
         return _extremes_widen(old, new)
-    return _could_grow(old, new)
+    # Whether `new` can continue `old`: extremes only move outwards, bytes grow at most five times as fast.
+    if not _extremes_widen(old, new):
+        return False
+    if old.bytes == new.bytes:
+        return all(a.mean.overlaps(b.mean) for a, b in _latencies(old, new))
+    added = (new.bytes - old.bytes) * old.runtime_ms
+    return added <= 5 * old.bytes * (new.runtime_ms - old.runtime_ms + 1)
 
 
 def _latencies(old: Direction, new: Direction) -> list[tuple[Latency, Latency]]:
@@ -150,16 +179,6 @@ def _extremes_widen(old: Direction, new: Direction) -> bool:
     return all(b.max.high >= a.max.low and b.min.low <= a.min.high for a, b in pairs)
 
 
-def _could_grow(old: Direction, new: Direction) -> bool:
-    """Return whether ``new`` can continue ``old``: extremes only move outwards, bytes grow at most five times as fast."""
-    if not _extremes_widen(old, new):
-        return False
-    if old.bytes == new.bytes:
-        return all(a.mean.overlaps(b.mean) for a, b in _latencies(old, new))
-    added = (new.bytes - old.bytes) * old.runtime_ms
-    return added <= 5 * old.bytes * (new.runtime_ms - old.runtime_ms + 1)
-
-
 def _twins(before: Sequence[Run], later: Report) -> Iterator[Run | None]:
     """For each run, the entry of ``later`` for the same job: same name, group, and place among its clones; or None."""
     left: dict[tuple[str, int | None], list[Run]] = {}
@@ -168,25 +187,6 @@ def _twins(before: Sequence[Run], later: Report) -> Iterator[Run | None]:
     for run in before:
         alike = left.get((run.jobname, run.group))
         yield alike.pop(0) if alike else None
-
-
-def _one_format(reports: Sequence[Report]) -> list[Report]:
-    """Merge neighbours that show the same runs in different formats into one report, in the best format."""
-    merged: list[Report] = []
-    for report in reports:
-        is_other_format = bool(merged) and _format(merged[-1]) != _format(report)
-        most = _alike(merged) if is_other_format else 0
-        # Terse records of clones are separate: several reports may correspond to one.
-        for count in range(most, 0, -1):
-            before = list(chain.from_iterable(merged[-count:]))
-            matches = list(_matches(before, report))
-            fewer = min(len(_runs(before)), len(_runs(report)))
-            if matches and len(matches) == fewer:
-                merged[-count:] = [_joined(before, report, matches)]
-                break
-        else:
-            merged.append(report)
-    return merged
 
 
 def _runs(report: Report) -> list[Run]:
@@ -222,11 +222,9 @@ def _same(run: Run, other: Run) -> bool:
     have_io = bool(run.directions and other.directions)
     if failed_alike and not have_io:
         return True
-    return _same_directions(run.directions, other.directions)
-
-
-def _same_directions(some: Sequence[Direction], others: Sequence[Direction]) -> bool:
-    """Return whether there are as many, of the same kinds unless one is the sum of them, and each shows the same."""
+    # Whether there are as many, of the same kinds unless one is the sum of them, and each shows the same.
+    some = run.directions
+    others = other.directions
     if len(some) != len(others):
         return False
     kinds = {direction.kind for direction in some}
@@ -306,27 +304,15 @@ def _shown_twice(run: Run, other: Run) -> bool:
     return all(map(latencies_agree, run.directions, other.directions))
 
 
-def _joined(
-    before: Report, report: Report, matches: Sequence[tuple[Run, Run]]
-) -> Report:
-    """Return each pair as one run, in the order of the longer report; entries without a counterpart are kept."""
-    pair_of: dict[int, tuple[Run, Run]] = {}
-    for pair in matches:
-        pair_of |= dict.fromkeys(map(id, pair), pair)
-    is_fuller = len(before) >= len(report)
-    base, rest = (before, report) if is_fuller else (report, before)
-    joined: Report = []
-    for run in base:
-        pair_or_none = pair_of.get(id(run))
-        joined.append(_best(*pair_or_none) if pair_or_none else run)
-    unmatched = [run for run in rest if id(run) not in pair_of]
-    return joined + unmatched
-
-
 def _best(first: Run, second: Run) -> Run:
     """Return the better format, completed from the other, with a warning if they contradict each other."""
     best, other = sorted((first, second), key=_rank)
-    both = _paired(best.directions, other.directions)
+    # Pairs of directions; empty if one run has none.
+    both: list[tuple[Direction, Direction]]
+    if best.directions and other.directions:
+        both = list(zip(best.directions, other.directions, strict=True))
+    else:
+        both = []
     filled = tuple(starmap(_filled, both))
     fuller = {name: getattr(best, name) or getattr(other, name) for name in _EITHER}
     timed = best if best.ended is not None else other
@@ -343,15 +329,6 @@ def _best(first: Run, second: Run) -> Run:
         findings=_findings_of_both(best, other, both),
         **fuller,
     )
-
-
-def _paired(
-    some: Sequence[Direction], others: Sequence[Direction]
-) -> list[tuple[Direction, Direction]]:
-    """Pairs of directions; empty if one run has none."""
-    if some and others:
-        return list(zip(some, others, strict=True))
-    return []
 
 
 def _findings_of_both(
@@ -379,17 +356,15 @@ def _jobs(best: Run, other: Run) -> int | None:
     return best.jobs
 
 
-def _lacks_percentiles(latency: Latency | None) -> bool:
-    return latency is not None and not latency.percentiles and not latency.histogram
-
-
 def _filled(best: Direction, other: Direction) -> Direction:
     """``best`` with the counts and latencies that only ``other`` has."""
     parts: dict[str, Latency | None] = {}
     for name in ("slat", "clat", "lat"):
         mine, theirs = getattr(best, name), getattr(other, name)
         parts[name] = mine or theirs
-        if _lacks_percentiles(mine) and theirs is not None:
+        if (
+            mine is not None and not mine.percentiles and not mine.histogram
+        ) and theirs is not None:
             parts[name] = msgspec.structs.replace(mine, percentiles=theirs.percentiles)
     counted = other if other.ios and not best.ios else best
     return msgspec.structs.replace(

@@ -113,22 +113,6 @@ class Line(msgspec.Struct, frozen=True):
     """Unix seconds when the first bucket began; None where the log's clock does not say."""
 
 
-class Heat(msgspec.Struct, frozen=True):
-    """One direction of a histogram log over time: how many I/Os took how long, in columns of so many rows each."""
-
-    kind: Kind
-    ends: bytes
-    """Milliseconds at which each column ends (64 bit); the first begins at 0."""
-    edges: bytes
-    """Latencies in ns between which bands lie (doubles), ascending: one more than there are bands."""
-    counts: bytes
-    """I/Os (doubles), column by column."""
-    quantiles: bytes
-    """p50 and p99 in ns (doubles), each of all columns; nan without I/O."""
-    started: float | None = None
-    """Unix seconds when the first column began; None where the log's clock does not say."""
-
-
 class Measured(msgspec.Struct, frozen=True):
     """A number of a command, and which way it is better."""
 
@@ -194,8 +178,6 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Per-second values over the run, gaps as zeros: ``read.iops``, ``write.bw`` (B/s), ``read.clat`` (ns)."""
     lines: tuple[Line, ...] = ()
     """What a log holds, over time."""
-    heats: tuple[Heat, ...] = ()
-    """What a histogram log holds, over time."""
     labels: dict[str, str] = {}
     """The cells of a table's row, keyed by column title, exactly as written."""
     nameless: tuple[str, ...] = ()
@@ -254,7 +236,6 @@ __all__ = [
     "Disk",
     "Finding",
     "Format",
-    "Heat",
     "Imported",
     "Line",
     "Logged",

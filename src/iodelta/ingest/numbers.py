@@ -74,7 +74,18 @@ def num2str(
         return Printed(value, value, value + truncated)
     # The remainder of the division before, or the integer truncation.
     lost = 1 / step if power > 1 else 1 / unit
-    return _rounded(whole, digits, unit, lost, version)
+    # The interval of a number with a prefix: which of the three kinds of fraction it has is the version's.
+    if not digits:
+        return Printed(whole * unit, (whole - 0.5) * unit, (whole + 0.5 + lost) * unit)
+    if version is not None and version < (2, 20):
+        return Printed((whole + 0.5) * unit, whole * unit, (whole + 1) * unit)
+    value_, half_ = _value(whole, digits)
+    low, high = value_ - half_, value_ + half_ + lost
+    if version is None:  # it may be of any of the three kinds
+        low, high = min(low, float(whole)), max(high, float(whole + 1))
+    if (version is None or version < (3, 26)) and not digits.strip("0"):
+        high = max(high, float(whole + 1) + lost)
+    return Printed(value_ * unit, low * unit, high * unit)
 
 
 def _value(whole: int, digits: str) -> tuple[float, float]:
@@ -89,23 +100,6 @@ def _power(prefix: str, version: Version | None) -> int:
     if old and prefix in ("P", "E"):
         return power - 1  # the list of prefixes had no T
     return power
-
-
-def _rounded(
-    whole: int, digits: str, unit: float, lost: float, version: Version | None
-) -> Printed:
-    """Return the interval of a number with a prefix: which of the three kinds of fraction it has is the version's."""
-    if not digits:
-        return Printed(whole * unit, (whole - 0.5) * unit, (whole + 0.5 + lost) * unit)
-    if version is not None and version < (2, 20):
-        return Printed((whole + 0.5) * unit, whole * unit, (whole + 1) * unit)
-    value, half = _value(whole, digits)
-    low, high = value - half, value + half + lost
-    if version is None:  # it may be of any of the three kinds
-        low, high = min(low, float(whole)), max(high, float(whole + 1))
-    if (version is None or version < (3, 26)) and not digits.strip("0"):
-        high = max(high, float(whole + 1) + lost)
-    return Printed(value * unit, low * unit, high * unit)
 
 
 def half_unit(number: str) -> float:

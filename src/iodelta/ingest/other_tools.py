@@ -290,7 +290,35 @@ def results(
             end = _phase_end(lines, index)
             rows = list(_elbencho_text(lines, index, end, match, file))
         elif match := _DBENCH.match(text.strip()[:_LONGEST]):
-            rows, end = [_dbench(match, Place(file, lines[index].number))], index + 1
+            # The run of a line of dbench: megabytes of 10^6 bytes, reads and writes together.
+            place = Place(file, lines[index].number)
+            speed = decimals(match[1])
+            bandwidth = unknown("B/s") if speed is None else speed.quantity("B/s", 1e6)
+            clients = int(match[3] or match[4])
+            labels = {"clients": str(clients)} | (
+                {"mode": match[2].strip(" ()")} if match[2] else {}
+            )
+            if match[5]:
+                labels["max latency of an operation (ms)"] = match[5]
+            rows, end = (
+                [
+                    (
+                        Run(
+                            place=place,
+                            format="table",
+                            jobname=f"dbench {clients} clients",
+                            jobs=clients,
+                            directions=(
+                                Direction("mixed", 0, 0, 0, unknown("1/s"), bandwidth),
+                            ),
+                            workload=Workload(numjobs=clients),
+                            labels=labels,
+                            table="dbench",
+                        )
+                    )
+                ],
+                index + 1,
+            )
         else:
             index += 1
             continue
@@ -387,26 +415,15 @@ def _elbencho_csv(
         yield _elbencho_row(dict(zip(titles, cells, strict=False)), place)
 
 
-def _elbencho_label(row: Mapping[str, str]) -> str:
-    label = row.get("label", "").strip()
-    if label.lower() == "none":
-        return ""  # elbencho writes it if there is no label
-    return label
-
-
-def _elbencho_directions(row: Mapping[str, str], kind: Kind | None) -> list[Direction]:
-    """Return the directions of a phase; in a mixed phase the reads have separate columns."""
-    directions = [] if kind is None else [_elbencho_direction(row, kind, "")]
-    if row.get("rwmix read IOPS [last]", "").strip():
-        directions.append(_elbencho_direction(row, "read", "rwmix read "))
-    return [d for d in directions if d.iops.value > 0 or d.bandwidth.value > 0]
-
-
 def _elbencho_row(row: Mapping[str, str], place: Place) -> Run | Refusal:
     operation = row.get("operation", "").upper()
     kinds: dict[str, Kind] = {"READ": "read", "WRITE": "write"}
     kind = "write" if operation.startswith("RWMIX") else kinds.get(operation)
-    directions = _elbencho_directions(row, kind)
+    # The directions of a phase; in a mixed phase the reads have separate columns.
+    directions = [] if kind is None else [_elbencho_direction(row, kind, "")]
+    if row.get("rwmix read IOPS [last]", "").strip():
+        directions.append(_elbencho_direction(row, "read", "rwmix read "))
+    directions = [d for d in directions if d.iops.value > 0 or d.bandwidth.value > 0]
     if not directions:
         return Refusal(
             place,
@@ -414,7 +431,11 @@ def _elbencho_row(row: Mapping[str, str], place: Place) -> Run | Refusal:
         )
     random = "rand" if row.get("random") == "1" else ""
     rw = "rw" if len(directions) > 1 else str(directions[0].kind)
-    label = _elbencho_label(row)
+    label = row.get("label", "").strip()
+    if label.lower() == "none":
+        label = ""  # elbencho writes it if there is no label
+    else:
+        pass
     threads = (_count(row, "threads") or 1) * (_count(row, "hosts") or 1)
     return Run(
         place=place,
@@ -517,25 +538,3 @@ def _microseconds(text: str) -> str:
     if match is not None and match[2] in (None, "us") and "." not in match[1]:
         return match[1]
     return ""
-
-
-def _dbench(match: re.Match[str], place: Place) -> Run:
-    """Return the run of a line of dbench: megabytes of 10^6 bytes, reads and writes together."""
-    speed = decimals(match[1])
-    bandwidth = unknown("B/s") if speed is None else speed.quantity("B/s", 1e6)
-    clients = int(match[3] or match[4])
-    labels = {"clients": str(clients)} | (
-        {"mode": match[2].strip(" ()")} if match[2] else {}
-    )
-    if match[5]:
-        labels["max latency of an operation (ms)"] = match[5]
-    return Run(
-        place=place,
-        format="table",
-        jobname=f"dbench {clients} clients",
-        jobs=clients,
-        directions=(Direction("mixed", 0, 0, 0, unknown("1/s"), bandwidth),),
-        workload=Workload(numjobs=clients),
-        labels=labels,
-        table="dbench",
-    )

@@ -144,8 +144,13 @@ def paragraphs(text: str) -> Iterator[Paragraph]:
     starts: list[tuple[int, int]] = []
     depth = length = 0
     for number, line in enumerate([*text[:LONGEST].split("\n"), ""], 1):
-        marks, words = _unquoted(line)
-        is_below_headline = _is_headline(parts) and not line.startswith((" ", "\t"))
+        # How deeply a mail quotes a line, and its words.
+        quote = re.match(r"(?:\s*>)*", line)
+        end = quote.end() if quote else 0
+        marks, words = line[:end].count(">"), " ".join(line[end:].split())
+        is_below_headline = (
+            bool(parts) and HEADLINE.match(parts[0]) is not None
+        ) and not line.startswith((" ", "\t"))
         is_next = not words or marks != depth or is_below_headline
         if parts and is_next:
             yield Paragraph(" ".join(parts), depth, tuple(starts))
@@ -155,17 +160,6 @@ def paragraphs(text: str) -> Iterator[Paragraph]:
             parts.append(words)
             length += len(words) + 1
             depth = marks
-
-
-def _unquoted(line: str) -> tuple[int, str]:
-    """Return how deeply a mail quotes a line, and its words."""
-    quote = re.match(r"(?:\s*>)*", line)
-    end = quote.end() if quote else 0
-    return line[:end].count(">"), " ".join(line[end:].split())
-
-
-def _is_headline(parts: Sequence[str]) -> bool:
-    return bool(parts) and HEADLINE.match(parts[0]) is not None
 
 
 def changes(text: str) -> tuple[Change, ...]:
@@ -242,7 +236,12 @@ def _pair_of(
     if not all(numbers):
         return None
     if units == [None, None]:
-        named = column(_named_before(before))
+        # The words right before a pair that may name its measure: `clat (us): 210 -> 180`.
+        match = re.search(
+            r"(?:[A-Za-z0-9.%]{1,20} ){0,2}[A-Za-z0-9.%]{1,20} ?[(\[][A-Za-zµμ/]{1,8}[)\]] ?[:=]? ?$",
+            before,
+        )
+        named = column(match[0].strip(" :=") if match else "")
         if named is None or named.scale is None:
             return None
         is_iops = named.stat == "iops"
@@ -319,15 +318,6 @@ def _unit(name: str | None) -> tuple[str, float] | None:
     return "B/s", scale
 
 
-def _named_before(text: str) -> str:
-    """Return the words right before a pair that may name its measure: ``clat (us): 210 -> 180``."""
-    match = re.search(
-        r"(?:[A-Za-z0-9.%]{1,20} ){0,2}[A-Za-z0-9.%]{1,20} ?[(\[][A-Za-zµμ/]{1,8}[)\]] ?[:=]? ?$",
-        text,
-    )
-    return match[0].strip(" :=") if match else ""
-
-
 def _direction_of(before: str) -> Kind:
     """Return the direction that the last words of a sentence name."""
     kinds: dict[str, Kind] = {"read": "read", "write": "write", "trim": "trim"}
@@ -395,10 +385,6 @@ def _quantity(
     return Quantity(value * scale, (value - half) * scale, (value + half) * scale, kind)
 
 
-def _in(quantity: Quantity, unit: str) -> Quantity:
-    return Quantity(quantity.value, quantity.low, quantity.high, unit)
-
-
 def _listed_rates(words: str) -> Iterator[tuple[Kind, Quantity, Quantity | None]]:
     """Direction, bandwidth and IOPS of each rate in a line; of several with one name the last."""
     rates = {}
@@ -423,10 +409,43 @@ def listed(text: str, file: str) -> Iterator[Run]:
         words = " ".join(line.split())
         pair = _PAIRED.search(words)
         if pair is not None:
-            directions = _pair(pair)
-            if directions:
-                yield _of_both(
-                    pair, words, directions, (case, heading), Place(file, number)
+            # Both directions of `Read/Write: 536 / 512 MiB/s`; empty if a number is not a rate.
+            _, _, _, *numbers = pair.groups()
+            first, second = numbers[:3], numbers[3:]
+            if not first[2] and second[2]:
+                first = [first[0], first[1] or second[1], second[2]]
+            quantities = [_quantity(*first), _quantity(*second)]
+            named = column(pair["names"].strip())
+            kinds = [_kind(pair["first"]), _kind(pair["second"])]
+            both = [
+                _one_of(kind, quantity, named)
+                for kind, quantity in zip(kinds, quantities, strict=True)
+            ]
+            directions = tuple(filter(None, both))
+            if kinds[0] != kinds[1] and len(directions) == 2:
+                # The run of a line with the numbers of both directions; `titles` are those of its table and itself.
+                titles = (case, heading)
+                place = Place(file, number)
+                case_, heading_ = titles
+                labels = (
+                    {"setting": clean(heading_ or case_)} if heading_ or case_ else {}
+                )
+                asked = facts({}, pair["names"].replace("/", " / "))
+                pattern = re.match("rand|seq", pair["names"].lower())
+                yield (
+                    Run(
+                        place=place,
+                        format="table",
+                        table=clean(case_),
+                        labels=labels | {"numbers": clean(words[:SENTENCE])},
+                        directions=directions,
+                        workload=Workload(
+                            rw=_MIXED_MODES[pattern[0]] if pattern else None,
+                            bs=asked.bs,
+                            iodepth=asked.iodepth,
+                            numjobs=asked.numjobs,
+                        ),
+                    )
                 )
             continue
         rates = list(_listed_rates(words))
@@ -449,33 +468,6 @@ def listed(text: str, file: str) -> Iterator[Run]:
             heading, is_read = "", False
 
 
-def _of_both(
-    match: re.Match[str],
-    words: str,
-    directions: tuple[Direction, ...],
-    titles: tuple[str, str],
-    place: Place,
-) -> Run:
-    """Return the run of a line with the numbers of both directions; ``titles`` are those of its table and itself."""
-    case, heading = titles
-    labels = {"setting": clean(heading or case)} if heading or case else {}
-    asked = facts({}, match["names"].replace("/", " / "))
-    pattern = re.match("rand|seq", match["names"].lower())
-    return Run(
-        place=place,
-        format="table",
-        table=clean(case),
-        labels=labels | {"numbers": clean(words[:SENTENCE])},
-        directions=directions,
-        workload=Workload(
-            rw=_MIXED_MODES[pattern[0]] if pattern else None,
-            bs=asked.bs,
-            iodepth=asked.iodepth,
-            numjobs=asked.numjobs,
-        ),
-    )
-
-
 _MIXED_MODES = {"rand": "randrw", "seq": "rw"}
 
 
@@ -485,49 +477,25 @@ def _kind(name: str) -> Kind | None:
     return "write" if name.upper() in ("RW", "WRITE", "W") else None
 
 
-def _pair(match: re.Match[str]) -> tuple[Direction, ...]:
-    """Both directions of ``Read/Write: 536 / 512 MiB/s``; empty if a number is not a rate."""
-    _, _, _, *numbers = match.groups()
-    first, second = numbers[:3], numbers[3:]
-    if not first[2] and second[2]:
-        first = [first[0], first[1] or second[1], second[2]]
-    quantities = [_quantity(*first), _quantity(*second)]
-    named = column(match["names"].strip())
-    kinds = [_kind(match["first"]), _kind(match["second"])]
-    if kinds[0] == kinds[1]:
-        return ()
-    directions = [
-        _one_of(kind, quantity, named)
-        for kind, quantity in zip(kinds, quantities, strict=True)
-    ]
-    if None in directions:
-        return ()
-    return tuple(each for each in directions if each is not None)
-
-
 def _one_of(
     kind: Kind | None, quantity: Quantity | None, named: Column | None
 ) -> Direction | None:
     """Return one direction of a pair; None if neither its number nor the preceding words name the unit of a rate."""
     if kind is None or quantity is None:
         return None
-    if quantity.unit == "1" and named is not None:
-        quantity = _in_unit_of(named, quantity)
+    # A number without a unit is in that of the preceding words, if these name a rate.
+    if quantity.unit == "1" and named and named.scale and named.of == "rate":
+        unit = "IOPS" if named.stat == "iops" else "B/s"
+        bounds = (quantity.value, quantity.low, quantity.high)
+        value, low, high = (bound * named.scale for bound in bounds)
+        quantity = Quantity(value, low, high, unit)
     if quantity.unit == "IOPS":
-        return _direction(kind, _in(quantity, "1/s"))
+        return _direction(
+            kind, Quantity(quantity.value, quantity.low, quantity.high, "1/s")
+        )
     if quantity.unit != "B/s":
         return None
     return _direction(kind, None, quantity)
-
-
-def _in_unit_of(named: Column, quantity: Quantity) -> Quantity:
-    """Return a number without a unit in the unit of the preceding words, if these name a rate."""
-    if named.scale is None or named.of != "rate":
-        return quantity
-    unit = "IOPS" if named.stat == "iops" else "B/s"
-    bounds = (quantity.value, quantity.low, quantity.high)
-    value, low, high = (bound * named.scale for bound in bounds)
-    return Quantity(value, low, high, unit)
 
 
 def _effects(text: str, file: str) -> Iterator[Run]:

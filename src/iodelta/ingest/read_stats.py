@@ -31,9 +31,10 @@ def dumps(lines: Sequence[Line], used: bytearray, file: str) -> list[DeviceStats
         if stamp:
             at = _time(stamp)
             continue
-        stated = _stated(text)
-        if stated is None:
+        grepped = _GREP.match(text) if "/read_stats:" in text else None
+        if grepped is None and not _BARE.match(text):
             continue
+        stated = (grepped[2], grepped[3]) if grepped else ("", text)
         used[index] = 1
         dump = _Dump(line.number, *stated, at)
         if read and _goes_on(read[-1], dump):
@@ -54,16 +55,11 @@ class _Dump(NamedTuple):
 
     def stats(self, file: str) -> DeviceStats:
         """Return the numbers in the text."""
-        numbers = _finite(_fields(self.words))
+        fields = _fields(self.words)
+        numbers = {
+            clean(name): value for name, value in fields.items() if math.isfinite(value)
+        }
         return DeviceStats(Place(file, self.line), clean(self.device), numbers, self.at)
-
-
-def _stated(text: str) -> tuple[str, str] | None:
-    """Return the device, if a line names it, and its counters in words; None for another line."""
-    grepped = _GREP.match(text) if "/read_stats:" in text else None
-    if grepped is not None:
-        return grepped[2], grepped[3]
-    return ("", text) if _BARE.match(text) else None
 
 
 def _goes_on(before: _Dump, dump: _Dump) -> bool:
@@ -81,12 +77,6 @@ def _time(stamp: re.Match[str]) -> float | None:
 
 def _names(words: str) -> set[str]:
     return set(_fields(words))
-
-
-def _finite(fields: dict[str, float]) -> dict[str, float]:
-    return {
-        clean(name): value for name, value in fields.items() if math.isfinite(value)
-    }
 
 
 def _fields(words: str) -> dict[str, float]:

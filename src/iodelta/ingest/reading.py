@@ -99,21 +99,19 @@ def _scan(opened: Iterable[Source | Refusal]) -> Iterator[Item]:
             yield item
     seen = {log.job: log.rows_seen() for log in logs if log.rows_seen() is not None}
     for log in logs:
-        version = _version_beside(log.place, versions)
+        # The fio version of the reports in the nearest folder with any; None if they measure in different units.
+        version: str | None
+        folder = _folder(log.place)
+        while folder not in versions and folder:
+            folder = folder.rpartition("/")[0]
+        nearest = sorted(versions.get(folder) or set().union(*versions.values()))
+        parsed = filter(None, map(version_of, nearest))
+        measures_ns = {version >= (2, 99) for version in parsed}
+        if len(measures_ns) != 1:
+            version = None
+        else:
+            version = nearest[-1]
         yield log.run(version_of(version), version, seen.get(log.job))
-
-
-def _version_beside(place: Place, versions: dict[str, set[str]]) -> str | None:
-    """Return the fio version of the reports in the nearest folder with any; None if they measure in different units."""
-    folder = _folder(place)
-    while folder not in versions and folder:
-        folder = folder.rpartition("/")[0]
-    nearest = sorted(versions.get(folder) or set().union(*versions.values()))
-    parsed = filter(None, map(version_of, nearest))
-    measures_ns = {version >= (2, 99) for version in parsed}
-    if len(measures_ns) != 1:
-        return None
-    return nearest[-1]
 
 
 def _folder(place: Place) -> str:

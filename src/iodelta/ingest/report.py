@@ -62,7 +62,15 @@ def read_text(data: bytes, file: str) -> list[Item]:
         reports += map(list, tables.tables(cleaned, used, file, ended=ended))
     items: list[Item] = [*once(sorted(reports, key=_line)), *stats, *refused]
     if not any(isinstance(item, Run) for item in items):
-        items += _without_results(cleaned, used, whole, file, refused=bool(items))
+        # The contents of a text without a report or table: excerpts of reports, numbers in sentences, or the reason why
+        # there is nothing.
+        refused_ = bool(items)
+        parts: list[Item] = []
+        if excerpts.hinted(whole):
+            parts += excerpts.runs(cleaned, used, file)
+        items += parts or (
+            [] if refused_ else _in_sentences(cleaned, used, whole, file)
+        )
     if items and not own and not everywhere:
         items += tables.lost(cleaned, used, file)
     return items or [_nothing(cleaned, file)]
@@ -116,17 +124,6 @@ def _restored(cleaned: list[Line]) -> list[Line]:
     return restored
 
 
-def _without_results(
-    cleaned: Sequence[Line], used: bytearray, whole: str, file: str, *, refused: bool
-) -> list[Item]:
-    """Return the contents of a text without a report or table: excerpts of reports, numbers in sentences, or the
-    reason why there is nothing."""
-    parts: list[Item] = []
-    if excerpts.hinted(whole):
-        parts += excerpts.runs(cleaned, used, file)
-    return parts or ([] if refused else _in_sentences(cleaned, used, whole, file))
-
-
 _OF_JSON = ('"jobs"', '"client_stats"', '"fio version"', '"jobname"')
 
 
@@ -142,7 +139,19 @@ def _reports_of_tools(
     if "IOPS=" in whole or "submitter=" in whole:
         reports += [[run] for run in io_uring.outputs(cleaned, used, file)]
     if "(groupid=" in whole or text_report.HINT.search(whole):
-        reports += _split(text_report.reports(cleaned, used, file))
+        # One report per invocation: a repeated group begins the next.
+        runs_ = text_report.reports(cleaned, used, file)
+        reports_: list[Report] = []
+        for run_ in runs_:
+            repeated = (
+                isinstance(run_, Run)
+                and bool(reports_)
+                and _repeats(run_, reports_[-1])
+            )
+            if not reports_ or repeated:
+                reports_.append([])
+            reports_[-1].append(run_)
+        reports += reports_
     if robot.HINT in whole:
         reports += robot.tables(cleaned, used, file)
     if "(Read/Write)" in whole:
@@ -183,17 +192,6 @@ def _line(report: Report) -> int:
     return report[0].place.line
 
 
-def _split(runs: Sequence[Run | Refusal]) -> list[Report]:
-    """Return one report per invocation: a repeated group begins the next."""
-    reports: list[Report] = []
-    for run in runs:
-        repeated = isinstance(run, Run) and bool(reports) and _repeats(run, reports[-1])
-        if not reports or repeated:
-            reports.append([])
-        reports[-1].append(run)
-    return reports
-
-
 def _repeats(run: Run, report: Report) -> bool:
     """Return whether ``run`` belongs to another invocation than the runs of ``report``, by version, pid or group."""
     before = [other for other in report if isinstance(other, Run)]
@@ -210,7 +208,22 @@ _job_key = attrgetter("jobname", "group", "pid")
 
 def _nothing(cleaned: Sequence[Line], file: str) -> Refusal:
     """Return why nothing was read, at the first line that names a measure."""
-    why = _why_nothing(cleaned)
+    stripped = (line.text.strip() for line in cleaned[:5000])
+    text = list(filter(None, stripped))
+    if not text:
+        why = "only blank lines"
+    elif any(_BEGUN.search(line[:1000]) for line in text):
+        why = "fio was started, but there is no report: it was killed, or the output is cut"
+    else:
+        complaint = next(filter(_COMPLAINT.match, text), "")
+        if complaint:
+            why = f"fio printed no result, but {clean(complaint[:200])!r}"
+        else:
+            options = list(filter(_JOB_FILE.match, text[:50]))
+            if len(options) >= 2:
+                why = "a fio job file: it says what to run, and contains no results"
+            else:
+                why = _UNKNOWN
     named = tables.first_hint(cleaned) if why == _UNKNOWN else None
     if named is None:
         return Refusal(Place(file), why)
@@ -219,19 +232,3 @@ def _nothing(cleaned: Sequence[Line], file: str) -> Refusal:
         "between columns, and a measure with its unit into every title"
     )
     return Refusal(Place(file, named.number), words)
-
-
-def _why_nothing(cleaned: Sequence[Line]) -> str:
-    stripped = (line.text.strip() for line in cleaned[:5000])
-    text = list(filter(None, stripped))
-    if not text:
-        return "only blank lines"
-    if any(_BEGUN.search(line[:1000]) for line in text):
-        return "fio was started, but there is no report: it was killed, or the output is cut"
-    complaint = next(filter(_COMPLAINT.match, text), "")
-    if complaint:
-        return f"fio printed no result, but {clean(complaint[:200])!r}"
-    options = list(filter(_JOB_FILE.match, text[:50]))
-    if len(options) >= 2:
-        return "a fio job file: it says what to run, and contains no results"
-    return _UNKNOWN

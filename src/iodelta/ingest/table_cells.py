@@ -57,7 +57,18 @@ def cell(text: str, *, comma: bool = False) -> tuple[Printed, str] | None:
     text = _without_scatter(plain(text))
     span = _RANGE.fullmatch(text)
     if span:
-        return _of_range(span, comma=comma)
+        # `10-14 us` or `10k-14k`: a first number without a unit has that of the second.
+        first_unit = span[2] or span[4]
+        low = cell(span[1] + first_unit, comma=comma)
+        high = cell(span[3] + span[4], comma=comma)
+        if low is None or high is None:
+            return None
+        # A range as the number in its middle; None if its ends have different units, or are in falling order.
+        (first, first_unit_), (last, last_unit) = low, high
+        if first_unit_ != last_unit or first.value > last.value:
+            return None
+        middle = (first.value + last.value) / 2
+        return Printed(middle, first.low, last.high), last_unit
     comma = comma or _GERMAN.fullmatch(text) is not None
     match = _NUMBER.fullmatch(text.replace(".", "") if comma else text)
     if match is None:
@@ -84,16 +95,6 @@ def is_number(text: str) -> bool:
 def is_value(text: str) -> bool:
     """Return whether a cell contains a number, or stands for a missing one."""
     return is_number(text) or is_missing(text)
-
-
-def _of_range(span: re.Match[str], *, comma: bool) -> tuple[Printed, str] | None:
-    """``10-14 us`` or ``10k-14k``: a first number without a unit has that of the second."""
-    first_unit = span[2] or span[4]
-    low = cell(span[1] + first_unit, comma=comma)
-    high = cell(span[3] + span[4], comma=comma)
-    if low is None or high is None:
-        return None
-    return _between(low, high)
 
 
 def _without_scatter(text: str) -> str:
@@ -124,17 +125,6 @@ def plain(text: str) -> str:
 def is_missing(text: str) -> bool:
     """Return whether a cell stands for a missing number."""
     return plain(text).lower() in _MISSING
-
-
-def _between(
-    low: tuple[Printed, str], high: tuple[Printed, str]
-) -> tuple[Printed, str] | None:
-    """Return a range as the number in its middle; None if its ends have different units, or are in falling order."""
-    (first, first_unit), (last, last_unit) = low, high
-    if first_unit != last_unit or first.value > last.value:
-        return None
-    middle = (first.value + last.value) / 2
-    return Printed(middle, first.low, last.high), last_unit
 
 
 _POINTED_THOUSANDS = re.compile(r"-?\d{1,3}(?:\.\d{3}){1,5}")

@@ -83,18 +83,10 @@ def _spread(title: str, cells: Sequence[str]) -> Spread:
     is_even = least <= min(steps) and max(steps) <= most
     first = moments[0]
     if first.is_stamp and first.seconds > usual:
-        return _of_stamps(usual, is_even=is_even)
-    return _from_the_start(moments, is_even=is_even)
-
-
-def _of_stamps(usual: float, *, is_even: bool) -> Spread:
-    if usual <= _SAMPLED:
-        return Spread.SAMPLES if is_even else Spread.UNCLEAR
-    return Spread.UNCLEAR if is_even else Spread.RUNS
-
-
-def _from_the_start(moments: Sequence[_Moment], *, is_even: bool) -> Spread:
-    """For seconds since the start of the run. Durations of runs may also rise by chance, but are similar."""
+        if usual <= _SAMPLED:
+            return Spread.SAMPLES if is_even else Spread.UNCLEAR
+        return Spread.UNCLEAR if is_even else Spread.RUNS
+    # For seconds since the start of the run. Durations of runs may also rise by chance, but are similar.
     is_long = moments[-1].seconds >= 2 * moments[0].seconds or len(moments) >= _MANY
     if not is_long:
         return Spread.RUNS
@@ -113,10 +105,28 @@ def _moment(title: str, text: str) -> _Moment | None:
     text = plain(text)
     number = _NUMBER.fullmatch(text)
     if number is not None:
-        return _counted(title, float(number[1].replace(",", ".")))
+        # A number in the unit of the title; without one, in the unit in which it can be a date.
+        number_ = float(number[1].replace(",", "."))
+        match = _TITLE.fullmatch(plain(title))
+        if match is not None and match["unit"]:
+            scale = _UNITS[match["unit"].lower()] / 1e9
+        else:
+            scale = next(
+                (1.0 / size for size in (1e9, 1e6, 1e3) if number_ / size >= _EPOCH),
+                1.0,
+            )
+        seconds = number_ * scale
+        return _Moment(seconds, is_stamp=seconds >= _EPOCH)
     clock = _CLOCK.fullmatch(text)
     if clock is not None:
-        return _of_clock(clock)
+        # `23:59:58`; `10:30` is a time of day. `0:01` after `0:00` counts from the start either way.
+        first, second, last = (
+            int(clock[1] or 0),
+            int(clock[2]),
+            float(clock[3].replace(",", ".")),
+        )
+        whole = 3600.0 * first + 60.0 * second + last
+        return _Moment(whole if clock[1] else 60.0 * whole, is_stamp=True, wraps=True)
     try:
         stamp = datetime.fromisoformat(text.replace("/", "-"))
     except ValueError:
@@ -124,27 +134,3 @@ def _moment(title: str, text: str) -> _Moment | None:
     if stamp.tzinfo is None:
         stamp = stamp.replace(tzinfo=UTC)
     return _Moment(stamp.timestamp(), is_stamp=True)
-
-
-def _of_clock(clock: re.Match[str]) -> _Moment:
-    """``23:59:58``; ``10:30`` is a time of day. ``0:01`` after ``0:00`` counts from the start either way."""
-    first, second, last = (
-        int(clock[1] or 0),
-        int(clock[2]),
-        float(clock[3].replace(",", ".")),
-    )
-    whole = 3600.0 * first + 60.0 * second + last
-    return _Moment(whole if clock[1] else 60.0 * whole, is_stamp=True, wraps=True)
-
-
-def _counted(title: str, number: float) -> _Moment:
-    """Return a number in the unit of the title; without one, in the unit in which it can be a date."""
-    match = _TITLE.fullmatch(plain(title))
-    if match is not None and match["unit"]:
-        scale = _UNITS[match["unit"].lower()] / 1e9
-    else:
-        scale = next(
-            (1.0 / size for size in (1e9, 1e6, 1e3) if number / size >= _EPOCH), 1.0
-        )
-    seconds = number * scale
-    return _Moment(seconds, is_stamp=seconds >= _EPOCH)

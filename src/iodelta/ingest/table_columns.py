@@ -120,14 +120,7 @@ def words_of(text: str) -> list[str]:
 
 def measures_of(text: str) -> set[str]:
     """Return the measures that a title names: ``iops``, ``bw``, ``lat``."""
-    measures = _rates_named(text)
-    if _names_latency(text, measures):
-        measures.add("lat")
-    return measures
-
-
-def _rates_named(text: str) -> set[str]:
-    """Return the rates that a title names: ``iops``, ``bw``. ``throughput`` next to IOPS means IOPS."""
+    # The rates that a title names: `iops`, `bw`. `throughput` next to IOPS means IOPS.
     words = set(words_of(text))
     rates = set()
     if IOPS.search(text):
@@ -137,7 +130,10 @@ def _rates_named(text: str) -> set[str]:
     is_throughput = "throughput" in words and not rates
     if has_byte_unit or names_bandwidth or is_throughput:
         rates.add("bw")
-    return rates
+    measures = rates
+    if _names_latency(text, measures):
+        measures.add("lat")
+    return measures
 
 
 def _names_latency(text: str, rates: set[str]) -> bool:
@@ -230,48 +226,36 @@ def _byte_scale(text: str, words: Sequence[str]) -> float | None:
 
 def _latency(text: str, words: Sequence[str]) -> Column | None:
     """Return the column of a latency, or of a percentile or mean that only its unit shows to be a latency."""
-    whose = _whose(words)
+    # The named latency: submission, completion or total; None without one.
+    named = (_LATENCIES[word] for word in words if word in _LATENCIES)
+    whose = next(named, None)
+    if whose == "lat" and "completion" in words:
+        whose = "clat"
+    elif whose == "lat" and "submission" in words:
+        whose = "slat"
     percent = _percent(text)
     scale = _time_scale(text)
     if whose is None and percent is None:
-        return _nameless_mean(words, scale)
+        # `avg time (us)`: a mean in a unit below a second, without words for anything but I/O.
+        is_short = scale is not None and scale < 1e9
+        is_of_io = set(words) <= _NEUTRAL | _SHORT_TIMES
+        if not is_short or not is_of_io:
+            return None
+        return Column(_kind(words), "lat", "mean", 0, scale)
     has_unit = whose is not None or scale is not None
     # A bare p99 may have its unit in the cells.
     if not has_unit and not _PERCENTILE_ALONE.fullmatch(text):
         return None
     stat: Stat = "percentile" if percent is not None else _extreme(words) or "mean"
-    if percent is None and _has_bare_rank(text, words):
+    if percent is None and (
+        BARE.search(text) is not None or not PERCENTILES.isdisjoint(words)
+    ):
         return None
     return Column(_kind(words), whose or "lat", stat, percent or 0, scale)
 
 
-def _has_bare_rank(text: str, words: Sequence[str]) -> bool:
-    """Return whether a title names a percentile ambiguously: ``lat 99``."""
-    return BARE.search(text) is not None or not PERCENTILES.isdisjoint(words)
-
-
-def _nameless_mean(words: Sequence[str], scale: float | None) -> Column | None:
-    """``avg time (us)``: a mean in a unit below a second, without words for anything but I/O."""
-    is_short = scale is not None and scale < 1e9
-    is_of_io = set(words) <= _NEUTRAL | _SHORT_TIMES
-    if not is_short or not is_of_io:
-        return None
-    return Column(_kind(words), "lat", "mean", 0, scale)
-
-
 _SHORT_TIMES = {"ms", "msec", "us", "usec", "µs", "μs", "ns", "nsec"}
 _PERCENTILE_ALONE = re.compile(r"\s*p\d{2,5}(?:\.\d{1,4})?\s*")
-
-
-def _whose(words: Sequence[str]) -> Whose | None:
-    """Return the named latency: submission, completion or total; None without one."""
-    named = (_LATENCIES[word] for word in words if word in _LATENCIES)
-    whose = next(named, None)
-    if whose != "lat":
-        return whose
-    if "completion" in words:
-        return "clat"
-    return "slat" if "submission" in words else "lat"
 
 
 def _extreme(words: Sequence[str]) -> Stat | None:

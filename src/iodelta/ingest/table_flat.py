@@ -67,7 +67,9 @@ def flattened(lines: Sequence[Line], first: int) -> tuple[list[str], Rows] | Non
                 "".join(line.text for line in lines[index + 1 : index + 2])
             )
             stands_above_row = _taken_apart(following, len(columns), known) is not None
-            if not stands_above_row or not _may_be_section(parts):
+            if not stands_above_row or not (
+                0 < len(parts) <= _SECTION and not is_number(parts[-1])
+            ):
                 break
             section = text
             continue
@@ -77,14 +79,29 @@ def flattened(lines: Sequence[Line], first: int) -> tuple[list[str], Rows] | Non
         elif len(labels) > 1:
             above = _named(labels[:-1], names[:-1])
         known.add(labels[-1])
-        grouped = _grouped(numbers, columns, _block(above))
+        # One cell per column: groups of three digits are joined to the number before them.
+        block: int | None
+        match = _BLOCK.search(" ".join(above))
+        if not match:
+            block = None
+        else:
+            block = size(f"{match[1]}{match[2]}")
+        if len(numbers) == len(columns):
+            grouped = numbers
+        else:
+            ways = list(islice(_ways(numbers, len(columns)), _MOST_WAYS))
+            if not ways:
+                grouped = [
+                    *numbers[: len(columns) - 1],
+                    " ".join(numbers[len(columns) - 1 :]),
+                ]
+            else:
+                strains = [_strain(cells, columns, block) for cells in ways]
+                most = min(strains) + _CLEAR
+                likely = compress(ways, map(most.__ge__, strains))
+                grouped = [_agreed(set(texts)) for texts in zip(*likely, strict=True)]
         rows.append((index, [*above, labels[-1], *grouped], section))
     return ([*names, *measures], rows) if len(rows) >= 2 else None
-
-
-def _may_be_section(words: Sequence[str]) -> bool:
-    """Whether a line is short, and does not end in a number."""
-    return 0 < len(words) <= _SECTION and not is_number(words[-1])
 
 
 def _words(text: str) -> list[str]:
@@ -160,21 +177,6 @@ def _named(words: Sequence[str], names: Sequence[str]) -> list[str]:
     return (shared + [""] * len(names))[: len(names)]
 
 
-def _grouped(
-    numbers: list[str], columns: Sequence[Column | None], block: int | None
-) -> list[str]:
-    """One cell per column: groups of three digits are joined to the number before them."""
-    if len(numbers) == len(columns):
-        return numbers
-    ways = list(islice(_ways(numbers, len(columns)), _MOST_WAYS))
-    if not ways:
-        return [*numbers[: len(columns) - 1], " ".join(numbers[len(columns) - 1 :])]
-    strains = [_strain(cells, columns, block) for cells in ways]
-    most = min(strains) + _CLEAR
-    likely = compress(ways, map(most.__ge__, strains))
-    return [_agreed(set(texts)) for texts in zip(*likely, strict=True)]
-
-
 def _agreed(texts: set[str]) -> str:
     """The text of a cell on which all groupings agree, or ``_UNSURE``."""
     return texts.pop() if len(texts) == 1 else _UNSURE
@@ -227,10 +229,3 @@ def _value(text: str) -> float:
     """The number in a cell; 0 without one."""
     number = cell(text)
     return 0.0 if number is None else number[0].value
-
-
-def _block(words: Sequence[str]) -> int | None:
-    match = _BLOCK.search(" ".join(words))
-    if not match:
-        return None
-    return size(f"{match[1]}{match[2]}")

@@ -88,7 +88,12 @@ def grid(
         return None  # a heading of the text below
     titles, rows = _with_whole_titles(titles, rows)
     rows = [each for each in rows if not _is_types(each[1])]
-    rows, misfits = _of_one_table(titles, rows, misfits)
+    # The rows and misfits above the titles of another table.
+    others = (at for at, cells, _ in rows if is_of_next(titles, cells))
+    end = next(others, None)
+    if end is not None:
+        above = [row for row in rows if row[0] < end]
+        rows, misfits = above, [at for at in misfits if at < end]
     if not rows or len(titles) < 2:
         return None
     if not has_numbers(rows):
@@ -107,18 +112,6 @@ def _with_whole_titles(
         titles = list(map(_with_unit, titles, rows[0][1]))
         rows = rows[1:]
     return titles, rows
-
-
-def _of_one_table(
-    titles: Sequence[str], rows: list[Row], misfits: Sequence[int]
-) -> tuple[list[Row], Sequence[int]]:
-    """Return the rows and misfits above the titles of another table."""
-    others = (at for at, cells, _ in rows if is_of_next(titles, cells))
-    end = next(others, None)
-    if end is None:
-        return rows, misfits
-    above = [row for row in rows if row[0] < end]
-    return above, [at for at in misfits if at < end]
 
 
 def _with_unit(title: str, unit: str) -> str:
@@ -167,7 +160,10 @@ class _Barred:
             self.borders.append(at)
         has_titles_above = len(self.rows) == at - self._first - 1
         if _RST_HEAD.fullmatch(text) and has_titles_above:
-            self._end_titles()
+            # Treat the rows so far as further lines of the titles.
+            below = [cells for _, cells, _ in self.rows]
+            self.titles, self.rows = _in_one_line(self.titles, below), []
+            self.is_grid = True
             return True
         if RULE.fullmatch(text) or _LATEX_RULE.fullmatch(text):
             return True
@@ -177,14 +173,13 @@ class _Barred:
             return True
         return bars > 1 and self._take_cells(at, text)
 
-    def _end_titles(self) -> None:
-        """Treat the rows so far as further lines of the titles."""
-        below = [cells for _, cells, _ in self.rows]
-        self.titles, self.rows = _in_one_line(self.titles, below), []
-        self.is_grid = True
-
     def _take_cells(self, at: int, text: str) -> bool:
-        cells = _barred_row(text, len(self.titles))
+        # The cells of a line; a single name is that of the rows below it.
+        columns = len(self.titles)
+        cells = _bars(text)
+        alone = len(cells) == 1 and not _DIGIT.search(text)
+        if alone:
+            cells = cells + [""] * (columns - 1)
         if len(cells) == len(self.titles):
             self.rows.append((at, cells, ""))
             return True
@@ -206,30 +201,23 @@ def barred(lines: Sequence[Line], index: int, most: int) -> Grid | None:
             break
         if not table.take(at, text):
             break
-    rows = _whole_rows(table.rows, table.borders, is_grid=table.is_grid)
-    return grid(table.titles, _with_names(rows), index, "|", table.misfits)
-
-
-def _with_names(rows: Sequence[Row]) -> list[Row]:
-    """Rows whose first cell was left empty to mean the one above have its name."""
+    # The rows, with lines between two borders joined to one row if there are borders between rows.
+    blocks: dict[int, list[Row]] = {}
+    for row in table.rows:
+        blocks.setdefault(sum(border < row[0] for border in table.borders), []).append(
+            row
+        )
+    if len(blocks) < 2 and not table.is_grid:
+        rows = list(table.rows)
+    else:
+        rows = list(chain.from_iterable(map(_whole_row, blocks.values())))
+    # Rows whose first cell was left empty to mean the one above have its name.
     named: list[Row] = []
-    for at, cells, section in rows:
+    for at_, cells, section in rows:
         if named and not cells[0] and any(cells[1:]):
             cells = [named[-1][1][0], *cells[1:]]
-        named.append((at, cells, section))
-    return named
-
-
-def _whole_rows(
-    rows: Sequence[Row], borders: Sequence[int], *, is_grid: bool
-) -> list[Row]:
-    """Return the rows, with lines between two borders joined to one row if there are borders between rows."""
-    blocks: dict[int, list[Row]] = {}
-    for row in rows:
-        blocks.setdefault(sum(border < row[0] for border in borders), []).append(row)
-    if len(blocks) < 2 and not is_grid:
-        return list(rows)
-    return list(chain.from_iterable(map(_whole_row, blocks.values())))
+        named.append((at_, cells, section))
+    return grid(table.titles, named, index, "|", table.misfits)
 
 
 def _whole_row(block: Sequence[Row]) -> Sequence[Row]:
@@ -254,15 +242,6 @@ def _joined(texts: Sequence[str]) -> str:
     return "".join(chain.from_iterable(zip(texts, ends, strict=True))).strip()
 
 
-def _barred_row(text: str, columns: int) -> list[str]:
-    """Return the cells of a line; a single name is that of the rows below it."""
-    cells = _bars(text)
-    alone = len(cells) == 1 and not _DIGIT.search(text)
-    if not alone:
-        return cells
-    return cells + [""] * (columns - 1)
-
-
 def _framed(text: str) -> str:
     """Return a row of LaTeX, of Jira or of a drawn frame in the form of Markdown."""
     text = text.translate(_FRAME).strip()
@@ -271,20 +250,17 @@ def _framed(text: str) -> str:
     is_latex = text.removesuffix("\\hline").rstrip().endswith("\\\\")
     if is_latex and "&" in text:
         cells, _, _ = text.rpartition("\\\\")
-        return _latex(f"|{cells.replace('&', '|')}|")
+        # A row of LaTeX without formatting commands: `\textbf{43{,}600}` is `43,600`.
+        text_ = f"|{cells.replace('&', '|')}|"
+        for command, unit in _LATEX_UNITS.items():
+            text_ = text_.replace(command, unit)
+        text_ = _LATEX_QUANTITY.sub(
+            r"\1 \2", text_.replace("{,}", ",").replace("\\,", "\u2009")
+        )
+        while (shorter := _LATEX_STYLE.sub(r"\1\2", text_)) != text_:
+            text_ = shorter
+        return re.sub(r"\\([%_#])", r"\1", text_)
     return text
-
-
-def _latex(text: str) -> str:
-    """Return a row of LaTeX without formatting commands: ``\\textbf{43{,}600}`` is ``43,600``."""
-    for command, unit in _LATEX_UNITS.items():
-        text = text.replace(command, unit)
-    text = _LATEX_QUANTITY.sub(
-        r"\1 \2", text.replace("{,}", ",").replace("\\,", "\u2009")
-    )
-    while (shorter := _LATEX_STYLE.sub(r"\1\2", text)) != text:
-        text = shorter
-    return re.sub(r"\\([%_#])", r"\1", text)
 
 
 def _bars(text: str) -> list[str]:
@@ -397,29 +373,22 @@ def _values(line: Line, mark: str, several: bool) -> list[str] | None:
 
 def strays(table: Grid, lines: Sequence[Line], last: int) -> list[int]:
     """Indexes of further rows of a table below other lines, without their own titles."""
-    numbered = _numbered(table)
+    # The columns that hold numbers.
+    columns = zip(*(cells_ for _, cells_, _ in table.rows), strict=True)
+    numbered = [at_ for at_, texts in enumerate(columns) if _holds_numbers(texts)]
     by_row = any(is_column(cells[0]) for _, cells, _ in table.rows)
     strays: list[int] = []
     for at in range(last + 1, len(lines)):
         cells = _cells(lines[at], table.mark)
-        is_row = len(cells) == len(table.titles) and _has_numbers_in(cells, numbered)
+        is_row = len(cells) == len(table.titles) and _holds_numbers(
+            [cells[place] for place in numbered]
+        )
         is_far = at > max([last, *strays]) + _APART
         if is_row and (by_row or not is_column(cells[0])):
             strays.append(at)
         elif is_far or is_of_next(table.titles, cells):
             break
     return strays
-
-
-def _numbered(table: Grid) -> list[int]:
-    """Return the columns that hold numbers."""
-    columns = zip(*(cells for _, cells, _ in table.rows), strict=True)
-    return [at for at, texts in enumerate(columns) if _holds_numbers(texts)]
-
-
-def _has_numbers_in(cells: Sequence[str], places: Sequence[int]) -> bool:
-    """Return whether the cells at ``places`` contain a number, and otherwise only numbers or gaps."""
-    return _holds_numbers([cells[place] for place in places])
 
 
 def _holds_numbers(texts: Sequence[str]) -> bool:

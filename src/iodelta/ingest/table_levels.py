@@ -65,22 +65,19 @@ def together(upper: Sequence[str], lower: Sequence[str]) -> list[str]:
     return titles
 
 
-def _are_sections(rows: Sequence[Row], named: Sequence[int]) -> bool:
-    """Return whether the rows ``named`` are headings: one is the first row, or names a workload, or rows repeat around
-    one.
-    """
-    of_work = (at == 0 or _is_of_workload(rows[at][1][0]) for at in named)
-    return any(of_work) or _repeat(rows, named)
-
-
 def in_sections(rows: Sequence[Row]) -> list[Row]:
     """``rows`` without section headings, each with its section."""
     named = [
         at
         for at, (_, cells, _) in enumerate(rows)
-        if _has_name_only(cells) and at + 1 < len(rows)
+        if (bool(cells[0]) and not any(cells[1:]) and not is_number(cells[0]))
+        and at + 1 < len(rows)
     ]
-    if not _are_sections(rows, named):
+    # Whether the rows `named` are headings: one is the first row, or names a workload, or rows repeat around one.
+    of_work = (
+        at_ == 0 or (facts({}, plain(rows[at_][1][0])) != Workload()) for at_ in named
+    )
+    if not (any(of_work) or _repeat(rows, named)):
         return list(rows)  # rows whose results are missing
     sectioned: list[Row] = []
     section = ""
@@ -90,14 +87,6 @@ def in_sections(rows: Sequence[Row]) -> list[Row]:
         else:
             sectioned.append((index, cells, section or outer))
     return sectioned
-
-
-def _has_name_only(cells: Sequence[str]) -> bool:
-    return bool(cells[0]) and not any(cells[1:]) and not is_number(cells[0])
-
-
-def _is_of_workload(name: str) -> bool:
-    return facts({}, plain(name)) != Workload()
 
 
 def _repeat(rows: Sequence[Row], named: Sequence[int]) -> bool:
@@ -117,13 +106,10 @@ def of_section(measure: Heading, section: str) -> Heading:
 def between(names: Sequence[str]) -> list[str]:
     """Return names of rows that are measures above rows that are not: they may be headings of these."""
     nameless = [at for at, name in enumerate(names) if not is_measure(name)]
-    above = names[: _last_other(names, nameless)]
+    above = names[
+        : max((at_ for at_ in nameless if not is_statistic(names[at_])), default=0)
+    ]
     return [name for name in filterfalse(is_statistic, above) if is_measure(name)]
-
-
-def _last_other(names: Sequence[str], nameless: Sequence[int]) -> int:
-    """Return the index of the last name that is neither of a measure nor of a statistic; 0 without one."""
-    return max((at for at in nameless if not is_statistic(names[at])), default=0)
 
 
 def foreign_sections(rows: Sequence[Row], headings: Sequence[Heading]) -> list[str]:

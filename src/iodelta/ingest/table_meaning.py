@@ -196,7 +196,10 @@ class Meaning:
     def _rows(self, grid: Grid, title: str) -> list[Run]:
         """Return a table with a line of titles that name measures: a run per row."""
         headings = table_data.headings(grid)
-        if _is_of_corner(grid, headings):
+        # Whether the corner names the measure of all numbers, and rows or columns the percentiles.
+        measures = [h.column for h in headings if h.column is not None]
+        is_alone = len(measures) == 1 and measures[0] == headings[0].column
+        if is_alone and _has_bare_percentiles(grid):
             return []
         summed = table_summaries.summaries(grid, headings)
         doubt = _doubt(grid, headings, summed)
@@ -220,7 +223,11 @@ class Meaning:
         """The runs of rows: one per row, or one for rows that are samples by their times."""
         series = table_samples.series(headings, rows)
         if series is None or series.spread is Spread.RUNS:
-            return self._each(headings, rows, title)
+            # The runs of every row by itself.
+            runs_: list[Run] = []
+            for each_ in rows:
+                runs_ += self._row(headings, each_, title)
+            return runs_
         if series.spread is Spread.UNCLEAR:
             self.doubted = (
                 f"rows that may be samples of one run, or one run each, by their times in {series.title!r}: not read; "
@@ -238,15 +245,6 @@ class Meaning:
                 runs.append(table_samples.merged(parts, series.title))
         return runs
 
-    def _each(
-        self, headings: Sequence[Heading], rows: Iterable[Row], title: str
-    ) -> list[Run]:
-        """The runs of every row by itself."""
-        runs: list[Run] = []
-        for each in rows:
-            runs += self._row(headings, each, title)
-        return runs
-
     def _row(self, headings: Sequence[Heading], each: Row, title: str) -> list[Run]:
         index, cells, section = each
         return row(headings, cells, self.place(index), title, section)
@@ -255,7 +253,14 @@ class Meaning:
         """Return a table of one measure, named in its corner or in the line above it: one run per number."""
         corner = column(grid.titles[0]) is not None
         named = grid.titles[0] if corner else self._title(grid.first, nearest=True)
-        measure = _measure_of_all(grid, named)
+        # The meaning of every number in a table whose only measure is `named`.
+        cells_ = list(chain.from_iterable(cells_[1:] for _, cells_, _ in grid.rows))
+        commas = decimal_comma(cells_)
+        measure = heading(named, cells_, commas=commas)
+        if not commas and table_data.in_doubt(measure, cells_, cells_, grid.mark):
+            measure = table_data.without_marks(measure)
+        else:
+            pass
         if not _is_of_one_measure(grid, measure):
             return []
         foreign = between([plain(cells[0]) for _, cells, _ in grid.rows])
@@ -323,13 +328,6 @@ def has_finding(run: Run, rule: str) -> bool:
     return any(finding.rule == rule for finding in run.findings)
 
 
-def _is_of_corner(grid: Grid, headings: Sequence[Heading]) -> bool:
-    """Return whether the corner names the measure of all numbers, and rows or columns the percentiles."""
-    measures = [h.column for h in headings if h.column is not None]
-    is_alone = len(measures) == 1 and measures[0] == headings[0].column
-    return is_alone and _has_bare_percentiles(grid)
-
-
 def _doubt(grid: Grid, headings: Sequence[Heading], summed: dict[int, str]) -> str:
     """Return why the titles of a table may not describe its rows; empty without a doubt."""
     measured = [h.title for h in headings if h.column is not None]
@@ -354,16 +352,6 @@ def _measured(
         if each[0] not in summed and not table_summaries.is_derived(name, names):
             rows.append(each)
     return rows
-
-
-def _measure_of_all(grid: Grid, named: str) -> Heading:
-    """Return the meaning of every number in a table whose only measure is ``named``."""
-    cells = list(chain.from_iterable(cells[1:] for _, cells, _ in grid.rows))
-    commas = decimal_comma(cells)
-    measure = heading(named, cells, commas=commas)
-    if not commas and table_data.in_doubt(measure, cells, cells, grid.mark):
-        return table_data.without_marks(measure)
-    return measure
 
 
 def _is_of_one_measure(grid: Grid, measure: Heading) -> bool:

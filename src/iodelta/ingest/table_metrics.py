@@ -175,7 +175,22 @@ def _layout(titles: Sequence[str], rows: Sequence[Row]) -> _Layout | None:
         is_titled = titles[1:2] != ["column 1"]
         is_mixed = at == 0 and is_titled and not any(map(_is_measured, titles))
         if _names_measures([cells[at] for _, cells, _ in rows], is_mixed=is_mixed):
-            return _layout_after(at, titles, rows)
+            # The roles of the columns after that of the measures; None if a title names a measure itself.
+            rest = range(at + 1, len(titles))
+            own_measures = filterfalse(
+                is_statistic, filter(is_column, titles[at + 1 :])
+            )
+            if any(own_measures):
+                return None
+            units = (
+                place for place in rest if titles[place].strip().lower() in UNIT_TITLES
+            )
+            unit = next(units, None)
+            others = [place for place in rest if place != unit]
+            usable = [place for place in others if not COMPARES.search(titles[place])]
+            if not usable:
+                return None
+            return _Layout(at, unit, *_statistics_or_variants(usable, titles, rows))
     return None
 
 
@@ -193,38 +208,19 @@ def _is_measured(title: str) -> bool:
     return is_column(title) or several(title)
 
 
-def _layout_after(
-    at: int, titles: Sequence[str], rows: Sequence[Row]
-) -> _Layout | None:
-    """Return the roles of the columns after that of the measures; None if a title names a measure itself."""
-    rest = range(at + 1, len(titles))
-    own_measures = filterfalse(is_statistic, filter(is_column, titles[at + 1 :]))
-    if any(own_measures):
-        return None
-    units = (place for place in rest if titles[place].strip().lower() in UNIT_TITLES)
-    unit = next(units, None)
-    others = [place for place in rest if place != unit]
-    usable = [place for place in others if not COMPARES.search(titles[place])]
-    if not usable:
-        return None
-    return _Layout(at, unit, *_statistics_or_variants(usable, titles, rows))
-
-
 def _statistics_or_variants(
     places: Sequence[int], titles: Sequence[str], rows: Sequence[Row]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the columns of statistics and of variants: of statistics only if there are fewer than two variants."""
     statistics = tuple(place for place in places if is_statistic(titles[place]))
     others = tuple(place for place in places if place not in statistics)
-    variants = sum(_is_variant(place, titles, rows) for place in others)
+    variants = sum(
+        (_has_numbers(place, rows) and not names_other(titles[place]))
+        for place in others
+    )
     if statistics and variants < 2:
         return statistics, ()
     return (), others
-
-
-def _is_variant(at: int, titles: Sequence[str], rows: Sequence[Row]) -> bool:
-    """Return whether a column has a number, and its title is not that of another measure."""
-    return _has_numbers(at, rows) and not names_other(titles[at])
 
 
 def _has_numbers(at: int, rows: Sequence[Row]) -> bool:

@@ -139,7 +139,10 @@ class _Row:
             if quantity is not None and _is_apart(quantity, parts.get(key)):
                 quantity, problem = unknown(quantity.unit), _TWO_VALUES
             if problem is not None:
-                findings.append(self._finding(h, text, problem))
+                words = f"{clean(h.title)}: {clean(text)[:60]} {problem.words}"
+                findings.append(
+                    Finding(problem.rule, problem.severity, str(self._place), words)
+                )
             numbers += quantity is not None
             if quantity is not None or key not in parts:
                 parts[key] = quantity or unknown(_UNITS.get(h.column.stat, "ns"))
@@ -155,10 +158,6 @@ class _Row:
             table=clean(self._table),
             findings=tuple(findings),
         )
-
-    def _finding(self, h: Heading, text: str, problem: Problem) -> Finding:
-        words = f"{clean(h.title)}: {clean(text)[:60]} {problem.words}"
-        return Finding(problem.rule, problem.severity, str(self._place), words)
 
 
 def _is_apart(first: Quantity, other: Quantity | None) -> bool:
@@ -272,7 +271,7 @@ def _bandwidth(
             return None, _NO_UNIT
         return printed.quantity("B/s", scale), None
     match = _BYTE_SUFFIX.fullmatch(suffix)
-    if match is None or _is_megabits(match):
+    if match is None or (match[3] == "b" and match[1] in ("M", "G", "T")):
         return None, _NOT_READ
     if not match[1]:
         return printed.quantity("B/s", 1.0), None
@@ -285,11 +284,6 @@ def _bandwidth(
         return printed.quantity("B/s", 1000 * (scale or 1.0)), None
     low, high = printed.low * decimal, printed.high * binary
     return Quantity(printed.value * factor, low, high, "B/s"), _CONFLICT
-
-
-def _is_megabits(suffix: re.Match[str]) -> bool:
-    """Return whether a unit is one of bits: ``Mb/s``."""
-    return suffix[3] == "b" and suffix[1] in ("M", "G", "T")
 
 
 def _direction(

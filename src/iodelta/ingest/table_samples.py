@@ -33,11 +33,24 @@ class Series(NamedTuple):
 
 def series(headings: Sequence[Heading], rows: Sequence[Row]) -> Series | None:
     """Return the ``rows`` of a table as series over time; None without a column of times."""
-    clocks = (at for at, h in enumerate(headings) if _is_clock(h))
+    clocks = (
+        at
+        for at, h in enumerate(headings)
+        if (h.column is None and table_clock.is_clock(h.title))
+    )
     at = next(clocks, None)
     if at is None:
         return None
-    places = [place for place, h in enumerate(headings) if _names_rows(h)]
+    places = [
+        place
+        for place, h in enumerate(headings)
+        if (
+            h.column is None
+            and not h.refused
+            and names_rows(h.title)
+            and not names_other(h.title)
+        )
+    ]
     names = [place for place in places if place != at]
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
@@ -50,21 +63,8 @@ def series(headings: Sequence[Heading], rows: Sequence[Row]) -> Series | None:
     return Series(at, clean(title), spread, list(groups.values()))
 
 
-def _is_clock(h: Heading) -> bool:
-    return h.column is None and table_clock.is_clock(h.title)
-
-
 def _column(rows: Sequence[Row], at: int) -> list[str]:
     return [cells[at] for _, cells, _ in rows]
-
-
-def _names_rows(h: Heading) -> bool:
-    return (
-        h.column is None
-        and not h.refused
-        and names_rows(h.title)
-        and not names_other(h.title)
-    )
 
 
 def without(at: int, row: Row) -> Row:
@@ -87,26 +87,21 @@ def merged(samples: Sequence[Run], title: str) -> Run:
     directions = tuple(
         _direction(list(parts), len(samples)) for parts in _by_kind(samples).values()
     )
-    words = _explanation(samples, title)
-    finding = Finding("read.samples", "note", str(first.place), words)
-    findings = chain.from_iterable(run.findings for run in samples)
-    return msgspec.structs.replace(
-        first, directions=directions, labels=labels, findings=(finding, *findings)
-    )
-
-
-def _explanation(samples: Sequence[Run], title: str) -> str:
     words = f"{plural(len(samples), 'row')} over {plain(title)!r} are taken as samples of one run: rates are their means"
-    directions = chain.from_iterable(run.directions for run in samples)
-    latencies = [*chain.from_iterable(d.latencies().values() for d in directions)]
+    directions_ = chain.from_iterable(run_.directions for run_ in samples)
+    latencies = [*chain.from_iterable(d.latencies().values() for d in directions_)]
     lost = []
     if any(latency.percentiles for latency in latencies):
         lost.append("percentiles")
     if any(not math.isnan(latency.stddev.value) for latency in latencies):
         lost.append("standard deviations")
-    if not lost:
-        return words
-    return f"{words}; the {' and '.join(lost)} of samples do not make those of the run: not read"
+    if lost:
+        words = f"{words}; the {' and '.join(lost)} of samples do not make those of the run: not read"
+    finding = Finding("read.samples", "note", str(first.place), words)
+    findings = chain.from_iterable(run.findings for run in samples)
+    return msgspec.structs.replace(
+        first, directions=directions, labels=labels, findings=(finding, *findings)
+    )
 
 
 def _by_kind(samples: Sequence[Run]) -> Mapping[str, list[Direction]]:

@@ -68,14 +68,10 @@ def _is_torn(way: Grid) -> bool:
         return True
     if any(map(_has_wide_gap, chain.from_iterable(rows))):
         return True
-    return _mixes(way.titles, rows)
-
-
-def _mixes(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether a column that names something else, or several measures, holds words and numbers."""
-    is_other = [names_other(title) or several(title) for title in titles]
-    cells = chain.from_iterable(compress(cells, is_other) for cells in rows)
-    return any(map(_is_mixed, cells))
+    # Whether a column that names something else, or several measures, holds words and numbers.
+    is_other = [names_other(title) or several(title) for title in way.titles]
+    cells_ = chain.from_iterable(compress(cells_, is_other) for cells_ in rows)
+    return any(map(_is_mixed, cells_))
 
 
 _BRACKETED = re.compile(r"\||[(\[].*[)\]]", re.S)
@@ -136,7 +132,22 @@ def continued(first_columns: Grid, lines: Sequence[Line]) -> tuple[Grid, int]:
     """Return the table with the columns that R and pandas print below it, row by row, and the index of its last line."""
     grid, last = first_columns, first_columns.rows[-1][0]
     while grid.titles[0] == UNNAMED:
-        more = _more_columns(grid, lines, last)
+        # Further columns of the same rows, at most two blank lines below the line `last`; None without any.
+        more: Grid | None
+        index = last + 1
+        while index < min(len(lines), last + 3) and not lines[index].text.strip():
+            index += 1
+        if index == len(lines) or not lines[index].text.startswith(" "):
+            more = None
+        else:
+            more = _at_every_gap(lines, index, _block(lines, index, len(grid.rows)))
+            if more is None or more.titles[0] != UNNAMED:
+                more = None
+            else:
+                has_same_rows = _row_names(more) == _row_names(grid)
+                more = (
+                    more if has_same_rows and _is_heading(lines[index].text) else None
+                )
         if more is None:
             break
         rows = [
@@ -148,20 +159,6 @@ def continued(first_columns: Grid, lines: Sequence[Line]) -> tuple[Grid, int]:
         last = more.rows[-1][0]
         grid = grid._replace(titles=[*grid.titles, *more.titles[1:]], rows=rows)
     return grid, last
-
-
-def _more_columns(grid: Grid, lines: Sequence[Line], last: int) -> Grid | None:
-    """Further columns of the same rows, at most two blank lines below the line ``last``; None without any."""
-    index = last + 1
-    while index < min(len(lines), last + 3) and not lines[index].text.strip():
-        index += 1
-    if index == len(lines) or not lines[index].text.startswith(" "):
-        return None
-    more = _at_every_gap(lines, index, _block(lines, index, len(grid.rows)))
-    if more is None or more.titles[0] != UNNAMED:
-        return None
-    has_same_rows = _row_names(more) == _row_names(grid)
-    return more if has_same_rows and _is_heading(lines[index].text) else None
 
 
 def _row_names(grid: Grid) -> list[str]:
@@ -285,20 +282,16 @@ def _at_gaps(lines: Sequence[Line], index: int, block: Sequence[int]) -> Grid | 
         titles[0] = parts.pop(0)[0]
         indexes.pop(0)
     titles[0] = titles[0] or UNNAMED
-    rows = _with_names(indexes, parts)
+    # Rows whose first cell was left empty to mean the one above have its name.
+    named: list[Row] = []
+    above = ""
+    for index_, cells in zip(indexes, parts, strict=True):
+        above = cells[0] or above
+        named.append((index_, [above, *cells[1:]], ""))
+    rows = named
     if all(titles) and not _joins_numbers(rows):
         return grid(titles, rows, index)
     return None
-
-
-def _with_names(indexes: Sequence[int], rows: Sequence[list[str]]) -> list[Row]:
-    """Rows whose first cell was left empty to mean the one above have its name."""
-    named: list[Row] = []
-    above = ""
-    for index, cells in zip(indexes, rows, strict=True):
-        above = cells[0] or above
-        named.append((index, [above, *cells[1:]], ""))
-    return named
 
 
 def _cut(text: str, columns: Sequence[tuple[int, int]]) -> list[str]:

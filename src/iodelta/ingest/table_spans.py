@@ -11,29 +11,22 @@ from iodelta.ingest.table_cells import is_number, is_value
 
 def spans(head: str, rows: Sequence[str]) -> list[tuple[int, int]] | None:
     """Begin and end of each column of a table with the titles ``head``; None if a word may belong to either of two."""
-    return _merged(_spans([head, *rows]), head, rows)
-
-
-def _spans(texts: Sequence[str]) -> list[tuple[int, int]]:
-    """Begin and end of each stretch between common gaps of ``texts``."""
+    # Begin and end of each stretch between common gaps of `texts`.
+    texts = [head, *rows]
     width = max(map(len, texts))
     taken = bytearray(width)
     for text in texts:
         for word in re.finditer(r"[^ ]+", text):
             taken[word.start() : word.end()] = b"\1" * len(word[0])
-    return [match.span() for match in re.finditer(rb"\x01+", taken)]
-
-
-def _merged(
-    spans: Sequence[tuple[int, int]], head: str, rows: Sequence[str]
-) -> list[tuple[int, int]] | None:
-    """``spans`` with the words of a title or a name joined; None if a word may belong to either side.
-
-    A word of a title without cells below joins its neighbour, one space away; words without a title join their name.
-    """
+    # `spans` with the words of a title or a name joined; None if a word may belong to either side.
+    spans = [match.span() for match in re.finditer(rb"\x01+", taken)]
     columns: list[tuple[int, int]] = []
-    whole = [_is_kept(span, head, rows) for span in spans]
-    whole[:1] = [whole[0] or _is_column_of_names(spans, head, rows)] if spans else []
+    whole = [(_has_text(span, head) and any(_texts(span, rows))) for span in spans]
+    whole[:1] = (
+        [whole[0] or (not _has_text(spans[0], head) and _stands_alone(spans, rows))]
+        if spans
+        else []
+    )
     pending: int | None = None  # begin of words that belong to the next column
     for at, (begin, end) in enumerate(spans):
         if whole[at]:
@@ -42,7 +35,27 @@ def _merged(
             continue
         touches_left = pending is None and _touches(columns[-1:], begin)
         left = columns[-1] if touches_left else None
-        side = _side_of_word(at, spans, head, rows, left, whole)
+        # The neighbour to which a word that is not a column belongs; `left` is the column one space before it. None:
+        # either, or neither.
+        side: Literal["left", "right"] | None
+        is_titled = _has_text(spans[at], head)
+        if not is_titled and any(map(is_number, _texts(spans[at], rows))):
+            side = None  # a number without a title
+        else:
+            may_be_right = _reaches_right(spans, whole, at)
+            if left is None:
+                side = "right" if may_be_right else None
+            elif not may_be_right:
+                side = "left"
+            else:
+                # Which of two columns, one space away on each side, a word belongs to; None: either.
+                right = spans[at + 1]
+                if is_titled:
+                    # The title of a right-aligned column ends where its numbers end.
+                    side = "right" if _ends_together(left, head, rows) else None
+                else:
+                    # It is part of a name, unless there is also a name on the right.
+                    side = "left" if all(map(is_value, _texts(right, rows))) else None
         if side is None:
             return None
         if side == "left":
@@ -62,57 +75,9 @@ def _is_next(spans: Sequence[tuple[int, int]], at: int) -> bool:
     return spans[at][0] - spans[at - 1][1] == 1
 
 
-def _side_of_word(
-    at: int,
-    spans: Sequence[tuple[int, int]],
-    head: str,
-    rows: Sequence[str],
-    left: tuple[int, int] | None,
-    whole: Sequence[bool],
-) -> Literal["left", "right"] | None:
-    """Return the neighbour to which a word that is not a column belongs; ``left`` is the column one space before it.
-    None: either, or neither."""
-    is_titled = _has_text(spans[at], head)
-    if not is_titled and _has_number(spans[at], rows):
-        return None  # a number without a title
-    may_be_right = _reaches_right(spans, whole, at)
-    if left is None:
-        return "right" if may_be_right else None
-    if not may_be_right:
-        return "left"
-    return _nearer(left, spans[at + 1], head, rows, titled=is_titled)
-
-
 def _has_text(span: tuple[int, int], line: str) -> bool:
     begin, end = span
     return bool(line[begin:end].strip())
-
-
-def _is_column_of_names(
-    spans: Sequence[tuple[int, int]], head: str, rows: Sequence[str]
-) -> bool:
-    """Return whether the first words of the rows are a column without a title."""
-    return not _has_text(spans[0], head) and _stands_alone(spans, rows)
-
-
-def _nearer(
-    left: tuple[int, int],
-    right: tuple[int, int],
-    head: str,
-    rows: Sequence[str],
-    *,
-    titled: bool,
-) -> Literal["left", "right"] | None:
-    """Return which of two columns, one space away on each side, a word belongs to; None: either."""
-    if titled:
-        # The title of a right-aligned column ends where its numbers end.
-        return "right" if _ends_together(left, head, rows) else None
-    # It is part of a name, unless there is also a name on the right.
-    return "left" if _holds_numbers(right, rows) else None
-
-
-def _has_number(span: tuple[int, int], rows: Sequence[str]) -> bool:
-    return any(map(is_number, _texts(span, rows)))
 
 
 def _texts(span: tuple[int, int], rows: Sequence[str]) -> list[str]:
@@ -125,10 +90,6 @@ def _stands_alone(spans: Sequence[tuple[int, int]], rows: Sequence[str]) -> bool
     """Return whether the first words of the rows, without a title, are a column: row numbers, or separated by a gap."""
     counts_rows = all(map(str.isdigit, filter(None, _texts(spans[0], rows))))
     return counts_rows or len(spans) < 2 or not _is_next(spans, 1)
-
-
-def _holds_numbers(span: tuple[int, int], rows: Sequence[str]) -> bool:
-    return all(map(is_value, _texts(span, rows)))
 
 
 def _ends_together(span: Sequence[int], head: str, rows: Sequence[str]) -> bool:
@@ -149,8 +110,3 @@ def _reaches_right(
         if whole[right]:
             return True
     return False
-
-
-def _is_kept(span: tuple[int, int], head: str, rows: Sequence[str]) -> bool:
-    """Return whether a span is a column itself: it has a title, and cells below."""
-    return _has_text(span, head) and any(_texts(span, rows))

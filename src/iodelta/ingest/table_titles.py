@@ -33,8 +33,17 @@ def certain(headings: Sequence[Heading]) -> list[Heading]:
     An unknown word may be the name of a variant only if every measure has a column for each of several variants.
     """
     words = [strange(h.title) if h.column is not None else "" for h in headings]
-    owners = _owners(headings, words)
-    of_variants = _are_of_variants(list(owners.values()))
+    # Measure, in any unit -> the unknown words in the titles of its columns.
+    owners: dict[Column, set[str]] = {}
+    for h_, word_ in zip(headings, words, strict=True):
+        if h_.column is not None:
+            owners.setdefault(h_.column._replace(scale=None), set()).add(word_)
+    pass
+    # Whether all columns of measures name an owner, and all measures with several owners have the same ones.
+    owners_ = list(owners.values())
+    several_ = [names for names in owners_ if len(names) > 1]
+    nameless = any("" in names for names in owners_)
+    of_variants = not nameless and all(names == several_[0] for names in several_)
     twice = doubled(headings)
     titles: list[Heading] = []
     for h, word in zip(headings, words, strict=True):
@@ -46,24 +55,6 @@ def certain(headings: Sequence[Heading]) -> list[Heading]:
             is_refused = is_strange or h.title in twice
         titles.append(h._replace(column=None, refused=True) if is_refused else h)
     return titles
-
-
-def _owners(
-    headings: Sequence[Heading], words: Sequence[str]
-) -> dict[Column, set[str]]:
-    """Measure, in any unit -> the unknown words in the titles of its columns."""
-    owners: dict[Column, set[str]] = {}
-    for h, word in zip(headings, words, strict=True):
-        if h.column is not None:
-            owners.setdefault(h.column._replace(scale=None), set()).add(word)
-    return owners
-
-
-def _are_of_variants(owners: Sequence[set[str]]) -> bool:
-    """Return whether all columns of measures name an owner, and all measures with several owners have the same ones."""
-    several = [names for names in owners if len(names) > 1]
-    nameless = any("" in names for names in owners)
-    return not nameless and all(names == several[0] for names in several)
 
 
 def doubled(headings: Sequence[Heading]) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
 
 from iodelta.ingest import (
@@ -198,30 +198,27 @@ class _Table:
         table.
         """
         for split in (table_grids.barred, table_grids.separated):
-            grid = self._whole(split)
+            # The table by `split`; its first rows decide whether it contains results and is read to its end.
+            grid: Grid | None
+            first = split(self._lines, self._index, SOME)
+            if first is None or not self._meaning.runs(first):
+                grid = None
+            else:
+                grid = split(self._lines, self._index, len(self._lines))
             if grid is not None:
-                return self._with_misfits(grid)
+                items: list[RunOrRefusal] = [
+                    *self._meaning.runs(grid),
+                    *self._unread(grid),
+                ]
+                for at in grid.misfits:
+                    words = f"a row of a table with more or fewer cells than its {len(grid.titles)} titles: not read"
+                    if at == self._torn:
+                        words = f"the file ends within this row of a table of {len(grid.titles)} columns: it is cut; not read"
+                    items.append(Refusal(self._meaning.place(at), words))
+                last = max(grid.rows[-1][0], *grid.misfits, 0)
+                strays = table_grids.strays(grid, self._lines, last)
+                return items + self._strays(strays), max(last, *strays, 0)
         return self._spaced()
-
-    def _whole(
-        self, split: Callable[[Sequence[Line], int, int], Grid | None]
-    ) -> Grid | None:
-        """Return the table by ``split``; its first rows decide whether it contains results and is read to its end."""
-        first = split(self._lines, self._index, SOME)
-        if first is None or not self._meaning.runs(first):
-            return None
-        return split(self._lines, self._index, len(self._lines))
-
-    def _with_misfits(self, grid: Grid) -> tuple[list[RunOrRefusal], int]:
-        items: list[RunOrRefusal] = [*self._meaning.runs(grid), *self._unread(grid)]
-        for at in grid.misfits:
-            words = f"a row of a table with more or fewer cells than its {len(grid.titles)} titles: not read"
-            if at == self._torn:
-                words = f"the file ends within this row of a table of {len(grid.titles)} columns: it is cut; not read"
-            items.append(Refusal(self._meaning.place(at), words))
-        last = max(grid.rows[-1][0], *grid.misfits, 0)
-        strays = table_grids.strays(grid, self._lines, last)
-        return items + self._strays(strays), max(last, *strays, 0)
 
     def _strays(self, rows: Sequence[int]) -> list[Refusal]:
         if not rows:
@@ -235,11 +232,27 @@ class _Table:
         begun = table_spaces.splits(self._lines, self._index, SOME)
         if not any(map(self._sound, begun)):
             return self._unsplit()
-        grid = self._agreed()
+        # One of the longest ways to split the whole table; None if they give different numbers.
+        grid: Grid | None
+        grids = table_spaces.splits(self._lines, self._index, len(self._lines))
+        sound = list(filter(self._sound, grids))
+        longest = max((len(grid.rows) for grid in sound), default=0)
+        sound = [grid for grid in sound if len(grid.rows) == longest]
+        meanings = {_numbers(self._meaning.runs(grid)) for grid in sound}
+        if len(meanings) != 1:
+            grid = None
+        else:
+            grid = sound[0]
         if grid is None:
             return self._unsplit()
         grid, last = table_spaces.continued(grid, self._lines)
-        misfits = self._misfits_below(last)
+        # Indexes of the lines right below the last row that end in numbers too.
+        end_ = last + 1
+        while end_ < len(self._lines):
+            if not table_spaces.ends_in_number(self._lines[end_].text):
+                break
+            end_ += 1
+        misfits = range(last + 1, end_)
         end = misfits.stop
         if len(misfits) > len(grid.rows):
             words = "a table whose rows do not fit the columns of its heading: not read"
@@ -256,26 +269,6 @@ class _Table:
             *self._strays(strays),
         ]
         return items, max(end - 1, *strays, 0)
-
-    def _agreed(self) -> Grid | None:
-        """Return one of the longest ways to split the whole table; None if they give different numbers."""
-        grids = table_spaces.splits(self._lines, self._index, len(self._lines))
-        sound = list(filter(self._sound, grids))
-        longest = max((len(grid.rows) for grid in sound), default=0)
-        sound = [grid for grid in sound if len(grid.rows) == longest]
-        meanings = {_numbers(self._meaning.runs(grid)) for grid in sound}
-        if len(meanings) != 1:
-            return None
-        return sound[0]
-
-    def _misfits_below(self, last: int) -> range:
-        """Indexes of the lines right below the last row that end in numbers too."""
-        end = last + 1
-        while end < len(self._lines):
-            if not table_spaces.ends_in_number(self._lines[end].text):
-                break
-            end += 1
-        return range(last + 1, end)
 
     def _unread(self, grid: Grid) -> list[Refusal]:
         """Refusals for the parts of a table that are not read."""
@@ -334,7 +327,13 @@ class _Table:
     def _unsplit(self) -> tuple[list[RunOrRefusal], int]:
         """Return a refusal for a table in doubt, or with an ambiguous heading of several measures; else no items."""
         if self._meaning.doubted:
-            return self._refused_title()
+            # A refusal for a table in doubt, up to the next blank line.
+            last_ = self._index
+            while last_ + 1 < len(self._lines) and self._lines[last_ + 1].text.strip():
+                last_ += 1
+            return [
+                Refusal(self._meaning.place(self._index), self._meaning.doubted)
+            ], last_
         names = table_data.unsplit_heading(self._lines, self._index)
         if not names:
             return [], self._index
@@ -348,13 +347,6 @@ class _Table:
                 break
             last += 1
         return [Refusal(self._meaning.place(self._index), words)], last
-
-    def _refused_title(self) -> tuple[list[RunOrRefusal], int]:
-        """Return a refusal for a table in doubt, up to the next blank line."""
-        last = self._index
-        while last + 1 < len(self._lines) and self._lines[last + 1].text.strip():
-            last += 1
-        return [Refusal(self._meaning.place(self._index), self._meaning.doubted)], last
 
 
 def _numbers(runs: Sequence[Run]) -> Hashable:

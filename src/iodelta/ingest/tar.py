@@ -108,7 +108,20 @@ class _Further:
         if kind == "L":
             self.name = text.rstrip(b"\0").decode("utf-8", "replace")
         if kind == "x":
-            attributes = _pax(text)
+            # `length key=value` records; a damaged one ends them.
+            headers: dict[str, str] = {}
+            while text:
+                start = _PAX_LENGTH.match(text)
+                length = int(start[1]) if start else 0
+                # The length counts its own digits: one of 0 would begin the same record again, for ever.
+                if start is None or not start.end() < length <= len(text):
+                    break
+                key, _, value = text[start.end() : length - 1].partition(b"=")
+                headers[key.decode("utf-8", "replace")] = value.decode(
+                    "utf-8", "replace"
+                )
+                text = text[length:]
+            attributes = headers
             self.name = attributes.get("path", self.name)
             digits = attributes.get("size", "")
             self._size = int(digits) if digits.isdigit() else self._size
@@ -167,18 +180,3 @@ def _short_name(header: bytes) -> str:
     is_posix = header[257:262] == b"ustar" and header[263:265] == b"00"
     folder = header[345:500].split(b"\0")[0] if is_posix else b""
     return b"/".join(filter(None, (folder, name))).decode("utf-8", "replace")
-
-
-def _pax(text: bytes) -> dict[str, str]:
-    """``length key=value`` records; a damaged one ends them."""
-    headers: dict[str, str] = {}
-    while text:
-        start = _PAX_LENGTH.match(text)
-        length = int(start[1]) if start else 0
-        # The length counts its own digits: one of 0 would begin the same record again, for ever.
-        if start is None or not start.end() < length <= len(text):
-            break
-        key, _, value = text[start.end() : length - 1].partition(b"=")
-        headers[key.decode("utf-8", "replace")] = value.decode("utf-8", "replace")
-        text = text[length:]
-    return headers

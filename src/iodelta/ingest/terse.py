@@ -130,7 +130,11 @@ def _record(fields: Sequence[str], place: Place) -> Run | Refusal:
     nanoseconds = None if version is None else version >= (2, 99)
     directions: list[Direction] = []
     samplers: list[Sampler] = []
-    for number, kind in enumerate(_kinds(terse, blocks)):
+    # One block is unified_rw_reporting=1; one more than usual is `both`, with the sum last.
+    every: tuple[Kind, ...] = (
+        ("read", "write", "mixed") if terse == 3 else ("read", "write", "trim", "mixed")
+    )
+    for number, kind in enumerate(("mixed",) if blocks == 1 else every[:blocks]):
         block = fields[head + number * size : head + (number + 1) * size]
         direction = _direction(kind, block, nanoseconds)
         if direction is None:
@@ -140,7 +144,12 @@ def _record(fields: Sequence[str], place: Place) -> Run | Refusal:
             )
         if direction.bytes or direction.iops.value:
             directions.append(direction)
-            samplers += _samplers(kind, block)
+            samplers_ = [_sampler(kind, "bw", (*block[36:38], *block[39:42]))]
+            if len(block) == 47:
+                samplers_.append(_sampler(kind, "iops", block[42:47]))
+            samplers += [
+                s for s in samplers_ if math.isfinite(s.mean.value) and s.mean.value > 0
+            ]
     return Run(
         place=place,
         format=_FORMATS[terse],
@@ -175,14 +184,6 @@ def _depths(fields: Sequence[str]) -> dict[str, Quantity]:
     shares = [decimals(text.removesuffix("%")) for text in fields]
     named = zip(("1", "2", "4", "8", "16", "32", ">=64"), shares, strict=True)
     return {depth: share.quantity("%") for depth, share in named if share is not None}
-
-
-def _kinds(terse: int, blocks: int) -> tuple[Kind, ...]:
-    """One block is unified_rw_reporting=1; one more than usual is ``both``, with the sum last."""
-    every: tuple[Kind, ...] = (
-        ("read", "write", "mixed") if terse == 3 else ("read", "write", "trim", "mixed")
-    )
-    return ("mixed",) if blocks == 1 else every[:blocks]
 
 
 def _tail_at(fields: Sequence[str], at: int) -> bool:
@@ -249,13 +250,6 @@ def _latency(
 def _exact(text: str, unit: str, scale: float = 1) -> Quantity:
     printed = decimals(text)
     return unknown(unit) if printed is None else printed.quantity(unit, scale)
-
-
-def _samplers(kind: Kind, block: Sequence[str]) -> list[Sampler]:
-    samplers = [_sampler(kind, "bw", (*block[36:38], *block[39:42]))]
-    if len(block) == 47:
-        samplers.append(_sampler(kind, "iops", block[42:47]))
-    return [s for s in samplers if math.isfinite(s.mean.value) and s.mean.value > 0]
 
 
 def _sampler(kind: Kind, of: Literal["bw", "iops"], fields: Sequence[str]) -> Sampler:

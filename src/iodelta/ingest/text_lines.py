@@ -187,13 +187,23 @@ def rates(stated: Statement, version: Version | None) -> Rates | None:
     if "BW" in stated.fields:
         printed = _printed_rates(stated.fields, version)
     elif "runt" in stated.fields:
-        printed = _old_rates(stated.fields, version or (2, 0))
+        # Of fio before 2.17: `io=3072.0MB, bw=1018.1MB/s, iops=260886, runt=  3015msec`.
+        fields = stated.fields
+        version_ = version or (2, 0)
+        bandwidth = fields.get("bw", "")
+        unit = "bit" if "bit" in bandwidth else "B"
+        iops_ = num2str(fields.get("iops", ""), version_)
+        total_ = num2str(fields.get("io", ""), version_, kilo=1024, truncated=False)
+        speeds = [num2str(bandwidth, version_, kilo=1024)]
+        printed = _PrintedRates(iops_, speeds, unit, total_, fields["runt"])
     else:
         return None
     if printed is None:
         return None
     milliseconds = whole(printed.runtime.removesuffix("msec").strip())
-    known = _in_bytes(printed.speeds, printed.unit)
+    # The readable speeds, given in bits or bytes (`unit`), in bytes.
+    part = 0.125 if printed.unit == "bit" else 1.0
+    known = tuple(_scaled(speed, part) for speed in printed.speeds if speed is not None)
     iops, total = printed.iops, printed.total
     if iops is None or total is None or not known or milliseconds is None:
         return None
@@ -229,22 +239,6 @@ def _printed_rates(
     total = num2str(amount, version, truncated=False)
     speeds = [num2str(text, version) for text in (bandwidth, alternative) if text]
     return _PrintedRates(iops, speeds, unit, total, runtime)
-
-
-def _old_rates(fields: Mapping[str, str], version: Version) -> _PrintedRates:
-    """Of fio before 2.17: ``io=3072.0MB, bw=1018.1MB/s, iops=260886, runt=  3015msec``."""
-    bandwidth = fields.get("bw", "")
-    unit = "bit" if "bit" in bandwidth else "B"
-    iops = num2str(fields.get("iops", ""), version)
-    total = num2str(fields.get("io", ""), version, kilo=1024, truncated=False)
-    speeds = [num2str(bandwidth, version, kilo=1024)]
-    return _PrintedRates(iops, speeds, unit, total, fields["runt"])
-
-
-def _in_bytes(speeds: Sequence[Printed | None], unit: str) -> tuple[Printed, ...]:
-    """Return the readable speeds, given in bits or bytes (``unit``), in bytes."""
-    part = 0.125 if unit == "bit" else 1.0
-    return tuple(_scaled(speed, part) for speed in speeds if speed is not None)
 
 
 def percentile_head(stated: Statement) -> tuple[str, int] | None:

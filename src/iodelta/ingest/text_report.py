@@ -192,11 +192,28 @@ class _Reports:
         """Return whether the line, whose text is not empty, is fio's."""
         banner = say.near(say.BANNER, self._lines, index, ": (g=")
         if banner:
-            self._begin(banner)
+            # The banner of a job: it begins the next start of fio if jobs were reported before.
+            if self._now.jobs:
+                self._found += _runs(self._now, self._file)
+                self._now = _Invocation()
+            name = _ETA.split(banner[1])[-1].strip()
+            self._now.banners.append(
+                (name, int(banner[2]), banner_options(*banner.groups()[2:]))
+            )
+            self._job, self._in_disks = None, False
             return True
         head = say.near(say.HEAD, self._lines, index, "(groupid=")
         if head:
-            self._report(self._lines[index].number, head, text)
+            # The beginning of a job's results.
+            number = self._lines[index].number
+            # After disk statistics another report begins: of another client, or with status-interval.
+            if self._in_disks and head[1] != "All clients":
+                self._found += _runs(self._now, self._file)
+                self._now, self._in_disks = self._now.again(), False
+            self._job = _Job(number, head, text[:4000])
+            self._now.jobs.append(self._job)
+            self._now.names.add(self._job.name)
+            self._now.said, self._said = self._now.said + self._said, []
             return True
         if say.END.match(text):
             self._job, self._in_disks = None, text.startswith("Disk stats")
@@ -215,7 +232,13 @@ class _Reports:
         if self._takes(index, text[:4000]):
             return True
         if self._in_disks and ": ios=" in text:
-            self._disk(index, text)
+            disk = say.disk(
+                say.unwrapped(self._lines, index, text), member=self._now.stacked
+            )
+            if disk:
+                self._now.disks.append(disk)
+            # The members of a stacked device follow it.
+            self._now.stacked = self._now.stacked or "aggrios=" in text
             return True
         return self._version(text) or self._remark(text)
 
@@ -244,37 +267,6 @@ class _Reports:
         self._job.kinds = {stated.head} if is_rate else set()
         self._now.jobs.append(self._job)
         return self._job.add(number, text)
-
-    def _begin(self, banner: re.Match[str]) -> None:
-        """The banner of a job: it begins the next start of fio if jobs were reported before."""
-        if self._now.jobs:
-            self._found += _runs(self._now, self._file)
-            self._now = _Invocation()
-        name = _ETA.split(banner[1])[-1].strip()
-        self._now.banners.append(
-            (name, int(banner[2]), banner_options(*banner.groups()[2:]))
-        )
-        self._job, self._in_disks = None, False
-
-    def _report(self, number: int, head: re.Match[str], text: str) -> None:
-        """The beginning of a job's results."""
-        # After disk statistics another report begins: of another client, or with status-interval.
-        if self._in_disks and head[1] != "All clients":
-            self._found += _runs(self._now, self._file)
-            self._now, self._in_disks = self._now.again(), False
-        self._job = _Job(number, head, text[:4000])
-        self._now.jobs.append(self._job)
-        self._now.names.add(self._job.name)
-        self._now.said, self._said = self._now.said + self._said, []
-
-    def _disk(self, index: int, text: str) -> None:
-        disk = say.disk(
-            say.unwrapped(self._lines, index, text), member=self._now.stacked
-        )
-        if disk:
-            self._now.disks.append(disk)
-        # The members of a stacked device follow it.
-        self._now.stacked = self._now.stacked or "aggrios=" in text
 
     def _version(self, text: str) -> bool:
         version = None if self._now.jobs else say.VERSION.match(text)
@@ -356,7 +348,17 @@ def _run(
     issued = next(
         (counts for s in statements if (counts := say.issued(s))), ([], [], [])
     )
-    nanoseconds = _counts_nanoseconds(statements, version)
+    # Whether this fio measured in ns (2.99 and later) or us; None if unknown.
+    nanoseconds: bool | None
+    if version is not None:
+        nanoseconds = version >= (2, 99)
+    elif any(
+        "(nsec)" in s_.head or s_.head == "iops" or s_.head.startswith("issued rwts")
+        for s_ in statements
+    ):
+        nanoseconds = True
+    else:
+        nanoseconds = False if any("runt" in s_.fields for s_ in statements) else None
     directions: list[Direction] = []
     for rates, part in _rated(parts):
         if rates.kind == "mixed" and directions:
@@ -373,7 +375,18 @@ def _run(
             place, f"the report of job {clean(job.name)!r} has no line with its rate"
         )
     if unread and directions:
-        findings += (_unread(unread, place),)
+        # The finding for a report in which the rate of a direction is unreadable.
+        which = " and ".join(dict.fromkeys(kind or "a direction" for kind in unread))
+        findings += (
+            (
+                Finding(
+                    "read.cut",
+                    "warning",
+                    str(place),
+                    f"the line with the rate of {which} is missing, cut or changed: what is below it was not read",
+                )
+            ),
+        )
     if not issued[0] and directions:
         findings += (_shortened(directions, asked.rw, place),)
     cpu, depths = fields.get("cpu", {}), fields.get("IO depths", {})
@@ -447,17 +460,6 @@ def _own_remarks(
         )
 
 
-def _unread(kinds: Sequence[str], place: Place) -> Finding:
-    """Return the finding for a report in which the rate of a direction is unreadable."""
-    which = " and ".join(dict.fromkeys(kind or "a direction" for kind in kinds))
-    return Finding(
-        "read.cut",
-        "warning",
-        str(place),
-        f"the line with the rate of {which} is missing, cut or changed: what is below it was not read",
-    )
-
-
 def _shortened(
     directions: Sequence[Direction], rw: str | None, place: Place
 ) -> Finding:
@@ -523,20 +525,6 @@ def _parts(
     return parts, sync, unread
 
 
-def _counts_nanoseconds(
-    statements: Sequence[say.Statement], version: Version | None
-) -> bool | None:
-    """Return whether this fio measured in ns (2.99 and later) or us; None if unknown."""
-    if version is not None:
-        return version >= (2, 99)
-    if any(
-        "(nsec)" in s.head or s.head == "iops" or s.head.startswith("issued rwts")
-        for s in statements
-    ):
-        return True
-    return False if any("runt" in s.fields for s in statements) else None
-
-
 def _exact_bytes(rates: say.Rates, exact: int) -> int:
     """``exact``, the block size times the I/Os, if the printed amount can be this, rounded; else 0."""
     return exact if rates.amount.low <= exact <= rates.amount.high else 0
@@ -585,14 +573,7 @@ def _count(numbers: Sequence[int], kind: Kind) -> int:
 
 def bandwidth(rates: say.Rates) -> Quantity:
     """Bandwidth in the interval on which both spellings and the amount over the run time agree."""
-    low, high = _common(rates)
-    if low > high:
-        return rates.bandwidth[0].quantity("B/s")
-    return Quantity(min(max(rates.bandwidth[0].value, low), high), low, high, "B/s")
-
-
-def _common(rates: say.Rates) -> tuple[float, float]:
-    """Bounds in bytes/s that all spellings of the bandwidth allow; the first is larger if they disagree."""
+    # Bounds in bytes/s that all spellings of the bandwidth allow; the first is larger if they disagree.
     candidates = [*rates.bandwidth]
     if rates.runtime_ms > 1:
         bounds = (
@@ -602,7 +583,10 @@ def _common(rates: say.Rates) -> tuple[float, float]:
         candidates.append(
             Printed(rates.amount.value * 1000 / rates.runtime_ms, *bounds)
         )
-    return max(c.low for c in candidates), min(c.high for c in candidates)
+    low, high = max(c.low for c in candidates), min(c.high for c in candidates)
+    if low > high:
+        return rates.bandwidth[0].quantity("B/s")
+    return Quantity(min(max(rates.bandwidth[0].value, low), high), low, high, "B/s")
 
 
 _APART = 1.1

@@ -30,22 +30,17 @@ def slots(run: Run) -> float | None:
 
     The average over the time of the longest job, if the jobs did not all run at once.
     """
-    depth = _depth(run)
+    depth = run.workload.iodepth
+    # fio's default: its JSON lists every option that was given.
+    by_default = depth is None and _lists_options(run)
+    if run.workload.ioengine in facts.SYNCHRONOUS or by_default:
+        depth = 1
     if not depth:
         return None
     jobs = max(1, run.jobs or run.workload.numjobs or 1)
     if run.concurrency and abs(run.concurrency - jobs) > GAP * jobs:
         return depth * max(1.0, run.concurrency)
     return depth * jobs
-
-
-def _depth(run: Run) -> int | None:
-    if run.workload.ioengine in facts.SYNCHRONOUS:
-        return 1
-    # fio's default: its JSON lists every option that was given.
-    if run.workload.iodepth is None and _lists_options(run):
-        return 1
-    return run.workload.iodepth
 
 
 def _lists_options(run: Run) -> bool:

@@ -179,7 +179,13 @@ def not_from_device(evidence: Evidence) -> Iterator[Mark]:
             moved = _moved(runs, disks, kind)
             if not moved.bytes or not _comparable(runs, disks, kind):
                 continue
-            most = _device_bytes(moved, runs)
+            # Bytes that the device moved; an upper bound if only its requests were counted.
+            if moved.device_bytes is not None:
+                most = moved.device_bytes
+            elif _all_direct(runs):
+                most = moved.device_ios * moved.bytes // max(moved.ios, 1)
+            else:
+                most = moved.device_ios * LARGEST
             if most < SERVED * moved.bytes:
                 text = f"{_names(disks)} moved {most / moved.bytes:.0%} of the bytes that fio counted as {kind}"
                 severity: Severity = "hard" if runs[0].workload.direct else "warning"
@@ -199,15 +205,6 @@ def _comparable(runs: list[Run], disks: tuple[Disk, ...], kind: str) -> bool:
     return is_counted or runs[0].workload.direct is False
 
 
-def _device_bytes(moved: Moved, runs: list[Run]) -> int:
-    """Bytes that the device moved; an upper bound if only its requests were counted."""
-    if moved.device_bytes is not None:
-        return moved.device_bytes
-    if _all_direct(runs):  # requests are then as large as fio's I/Os
-        return moved.device_ios * moved.bytes // max(moved.ios, 1)
-    return moved.device_ios * LARGEST
-
-
 @rule(
     "device.other-io",
     "warning",
@@ -217,38 +214,35 @@ def _device_bytes(moved: Moved, runs: list[Run]) -> int:
 )
 def other_io(evidence: Evidence) -> Iterator[Mark]:
     for indexes, runs, disks in _shared(evidence):
-        if not _counts_all(runs):
+        # Whether fio counted nearly all its I/O: latency_target resets its counts, and fio does not count its ramp.
+        tries_depths = any("latency_target" in run.options for run in runs)
+        has_long_ramp = _stretch(runs) > 1 + RAMP_RATE
+        if not (not tries_depths and not has_long_ramp):
             continue
         is_synced = any(map(_synced, runs))
         for kind in ("read",) if is_synced else ("read", "write"):
-            text = _foreign(_moved(runs, disks, kind), runs, kind)
+            # I/O of the device beyond fio's, in words; empty if chance and the ramp explain it.
+            moved = _moved(runs, disks, kind)
+            most = _stretch(runs) * (1 + FOREIGN)
+            if moved.device_bytes is not None and moved.bytes:
+                if moved.device_bytes <= moved.bytes * most + (8 << 20):
+                    text = ""
+                else:
+                    text = f"{moved.device_bytes / moved.bytes - 1:.0%} more bytes than fio's were {_PAST[kind]}"
+            elif moved.ios:
+                sizes = map(_size, _directions(runs, kind))
+                if max(sizes) > SMALL or moved.device_ios <= moved.ios * most + 100:
+                    text = ""
+                else:
+                    text = f"{moved.device_ios} {kind}s on the device, {moved.ios} of them fio's"
+            else:
+                of_fio = sum(map(_ios, _directions(runs)))
+                if moved.device_ios <= FOREIGN * of_fio + 100:
+                    text = ""
+                else:
+                    text = f"{moved.device_ios} {kind}s on the device, and fio did none"
             if text:
                 yield Mark(indexes, text)
-
-
-def _counts_all(runs: list[Run]) -> bool:
-    """Return whether fio counted nearly all its I/O: latency_target resets its counts, and fio does not count its ramp."""
-    tries_depths = any("latency_target" in run.options for run in runs)
-    has_long_ramp = _stretch(runs) > 1 + RAMP_RATE
-    return not tries_depths and not has_long_ramp
-
-
-def _foreign(moved: Moved, runs: list[Run], kind: str) -> str:
-    """I/O of the device beyond fio's, in words; empty if chance and the ramp explain it."""
-    most = _stretch(runs) * (1 + FOREIGN)
-    if moved.device_bytes is not None and moved.bytes:
-        if moved.device_bytes <= moved.bytes * most + (8 << 20):
-            return ""
-        return f"{moved.device_bytes / moved.bytes - 1:.0%} more bytes than fio's were {_PAST[kind]}"
-    if moved.ios:
-        sizes = map(_size, _directions(runs, kind))
-        if max(sizes) > SMALL or moved.device_ios <= moved.ios * most + 100:
-            return ""
-        return f"{moved.device_ios} {kind}s on the device, {moved.ios} of them fio's"
-    of_fio = sum(map(_ios, _directions(runs)))
-    if moved.device_ios <= FOREIGN * of_fio + 100:
-        return ""
-    return f"{moved.device_ios} {kind}s on the device, and fio did none"
 
 
 def _size(direction: Direction) -> float:

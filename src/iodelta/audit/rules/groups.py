@@ -44,18 +44,15 @@ def trend(evidence: Evidence) -> Iterator[Mark]:
         rates = [rate(evidence.runs[index]) or 0.0 for index in rows]
         if len(rows) < RISING or _sorted_by_design(evidence.runs, rows):
             continue
-        way = _way(rates)
+        # Whether rates rise or fall from each to the next; empty for neither.
+        if _rises(rates):
+            way = "rise"
+        else:
+            way = "fall" if _rises(rates[::-1]) else ""
         if way:
             listed = ", ".join(map(count, rates))
             text = f"IOPS {way} from row to row: {listed}; were the rows run in this order?"
             yield Mark(rows, text)
-
-
-def _way(rates: Sequence[float]) -> str:
-    """Return whether rates rise or fall from each to the next; empty for neither."""
-    if _rises(rates):
-        return "rise"
-    return "fall" if _rises(rates[::-1]) else ""
 
 
 def _rises(rates: Sequence[float]) -> bool:
@@ -152,7 +149,17 @@ def _same_cell(row: _Row, later: _Row) -> bool:
     remedy="look for a cell copied from another row, or a file read twice",
 )
 def identical(evidence: Evidence) -> Iterator[Mark]:
-    for (_, value), rows in _long_numbers(evidence).items():
+    # Rows by file and number, for rates with too many digits to be equal by chance. Latencies are rounded.
+    rows_: dict[tuple[str, float], list[int]] = {}
+    for index_, run_ in evidence.rows():
+        stats = {title: meaning.stat for title, _, meaning in measured(run_)}
+        for title, written in run_.labels.items():
+            parsed = number(written)
+            is_latency = stats.get(title) in ("mean", "percentile")
+            if parsed is None or is_latency or _digits(parsed[0]) < 5:
+                continue
+            rows_.setdefault((run_.place.file, parsed[0]), []).append(index_)
+    for (_, value), rows in rows_.items():
         runs = [evidence.runs[index] for index in rows]
         cells = {(run.place, variant(run)) for run in runs}
         if len(cells) > 1:
@@ -172,20 +179,6 @@ def _identical_runs(evidence: Evidence) -> Iterator[Mark]:
         if len(runs) > 1:
             text = f"{plural(len(runs), 'run')} have the same counts, run time and mean latency"
             yield Mark(tuple(runs), text)
-
-
-def _long_numbers(evidence: Evidence) -> dict[tuple[str, float], list[int]]:
-    """Rows by file and number, for rates with too many digits to be equal by chance. Latencies are rounded."""
-    rows: dict[tuple[str, float], list[int]] = {}
-    for index, run in evidence.rows():
-        stats = {title: meaning.stat for title, _, meaning in measured(run)}
-        for title, written in run.labels.items():
-            parsed = number(written)
-            is_latency = stats.get(title) in ("mean", "percentile")
-            if parsed is None or is_latency or _digits(parsed[0]) < 5:
-                continue
-            rows.setdefault((run.place.file, parsed[0]), []).append(index)
-    return rows
 
 
 def _counts(part: Direction) -> Hashable:

@@ -42,21 +42,16 @@ def out_of_order(evidence: Evidence) -> Iterator[Mark]:
 def zero_mean(evidence: Evidence) -> Iterator[Mark]:
     """Yield one I/O as long as the maximum makes the mean of N I/Os at least maximum / N."""
     for index, name, latency in _latencies(evidence):
-        longest = _longest(latency)
+        # The maximum, or the highest percentile where there is no maximum; None without either.
+        percentiles = filter(known, latency.percentiles.values())
+        longest = max(percentiles, default=None, key=attrgetter("value"))
+        longest = latency.max if known(latency.max) else longest
         is_zero = known(latency.mean) and latency.mean.value <= 0
         if not is_zero or longest is None or not longest.low > 0:
             continue
         if not latency.count or latency.mean.high * latency.count < longest.low:
             text = f"{name}: the mean is 0, but an I/O took {span(longest.value)}"
             yield Mark((index,), text)
-
-
-def _longest(latency: Latency) -> Quantity | None:
-    """Return the maximum, or the highest percentile where there is no maximum; None without either."""
-    if known(latency.max):
-        return latency.max
-    percentiles = filter(known, latency.percentiles.values())
-    return max(percentiles, default=None, key=attrgetter("value"))
 
 
 @rule(
@@ -79,7 +74,11 @@ def longer_than_whole(evidence: Evidence) -> Iterator[Mark]:
                 yield Mark((index,), f"{_named(run, direction)}{text}")
                 continue
             for name, part in latencies.items():
-                longer = _longer(part, whole) if _same_ios(name, part, whole) else ""
+                longer = (
+                    _longer(part, whole)
+                    if (name == "clat" or part.count == whole.count > 0)
+                    else ""
+                )
                 if longer:
                     text = f"{_named(run, direction)}{name} is above lat: {longer}"
                     yield Mark((index,), text)
@@ -153,12 +152,6 @@ def _sum(run: Run, slat: Latency | None, clat: Latency | None, lat: Latency) -> 
 
 PARTS = 0.03
 """Share by which submission and completion together may miss the total."""
-
-
-def _same_ios(name: str, part: Latency, whole: Latency) -> bool:
-    """Return whether a part and lat are of the same I/Os. fio counts slat when an I/O begins and lat when it ends, so
-    with a ramp they are not."""
-    return name == "clat" or part.count == whole.count > 0
 
 
 def _longer(part: Latency, whole: Latency) -> str:

@@ -60,14 +60,10 @@ def _stalls(index: int, direction: Direction, sampler: Sampler) -> Iterator[Mark
         yield Mark((index,), text, severity="note")
         return
     is_apart = sampler.mean.low > iops.high * (1 + APART)
-    if is_apart and not _is_short(direction):
+    if is_apart and not (0 < direction.runtime_ms < SHORT):
         ratio = sampler.mean.value / iops.value
         text = f"{direction.kind}: samples average {ratio:.3g} times the run's {count(iops.value)} IOPS"
         yield Mark((index,), f"{text}: stalls, or jobs that ended early")
-
-
-def _is_short(direction: Direction) -> bool:
-    return 0 < direction.runtime_ms < SHORT
 
 
 class Known(NamedTuple):

@@ -22,13 +22,10 @@ def _parts(evidence: Evidence) -> Iterator[tuple[int, Run, Direction, Latency]]:
     for index, run in enumerate(evidence.runs):
         for direction in parts(run):
             for latency_ in (direction.lat, direction.clat):
-                if latency_ is not None and _has_both(latency_):
+                if latency_ is not None and (
+                    bool(latency_.percentiles) and known(latency_.mean)
+                ):
                     yield index, run, direction, latency_
-
-
-def _has_both(latency: Latency) -> bool:
-    """Return whether a latency has a mean and percentiles."""
-    return bool(latency.percentiles) and known(latency.mean)
 
 
 def _at(latency: Latency) -> list[tuple[float, Quantity]]:
@@ -120,35 +117,28 @@ def unit(evidence: Evidence) -> Iterator[Mark]:
         if not known(iops) or not iops.low > 0:
             continue
         mean = most / iops.high * 1e9  # Little's law
-        below = _tail_below(direction, mean / 2)
+        # Percentiles from p99 on that are shorter than a limit in ns.
+        limit = mean / 2
+        spread = latency(direction)
+        percentiles = _at(spread) if spread is not None else []
+        tail = [item for item in percentiles if item[0] >= 99]
+        below = [item for item in tail if item[1].high < limit]
         if below:
             percent, value = below[0]
             text = f"p{percent:g} is {span(value.value)}, but {count(iops.value)} IOPS at depth {count(most)} make"
-            repairs = _scaled(index, run, list(dict(below)))
+            percents = list(dict(below))
+            why = "percentiles in the unit of their heading, a thousand times what was written"
+            repairs = []
+            for title, written, meaning in measured(run):
+                if meaning.stat != "percentile" or meaning.percent not in percents:
+                    continue
+                try:
+                    mended = f"{float(written) * 1000:.10g}"
+                except ValueError:
+                    continue
+                repairs.append(Repair(index, title, written, mended, why))
             text += f" the mean {span(mean)}: a thousandfold"
-            yield Mark((index,), text, repairs)
-
-
-def _tail_below(direction: Direction, limit: float) -> list[tuple[float, Quantity]]:
-    """Percentiles from p99 on that are shorter than a limit in ns."""
-    spread = latency(direction)
-    percentiles = _at(spread) if spread is not None else []
-    tail = [item for item in percentiles if item[0] >= 99]
-    return [item for item in tail if item[1].high < limit]
-
-
-def _scaled(index: int, run: Run, percents: list[float]) -> tuple[Repair, ...]:
-    why = "percentiles in the unit of their heading, a thousand times what was written"
-    repairs = []
-    for title, written, meaning in measured(run):
-        if meaning.stat != "percentile" or meaning.percent not in percents:
-            continue
-        try:
-            mended = f"{float(written) * 1000:.10g}"
-        except ValueError:
-            continue
-        repairs.append(Repair(index, title, written, mended, why))
-    return tuple(repairs)
+            yield Mark((index,), text, tuple(repairs))
 
 
 @rule(
@@ -160,7 +150,7 @@ def _scaled(index: int, run: Run, percents: list[float]) -> tuple[Repair, ...]:
 )
 def capped(evidence: Evidence) -> Iterator[Mark]:
     for index, run in evidence.measured():
-        if _old(run):
+        if bool(run.fio_version and run.fio_version[0] in "12"):
             continue
         for direction in parts(run):
             capped = [*_capped(direction.lat), *_capped(direction.clat)]
@@ -174,11 +164,6 @@ def _capped(latency: Latency | None) -> list[float]:
     if latency is None:
         return []
     return [p for p, value in latency.percentiles.items() if value.value >= CAP]
-
-
-def _old(run: Run) -> bool:
-    """Return whether fio is older than 3.0: its bins ended at 16.7 s and were in microseconds."""
-    return bool(run.fio_version and run.fio_version[0] in "12")
 
 
 RULES = (below_tail, above_percentile, above_maximum, made_by_stalls, unit, capped)

@@ -17,7 +17,7 @@ from iodelta.ingest.layouts.model import Entry, Layout, Spot
 from iodelta.ingest.layouts.order import Ordered, order_finding, order_of
 from iodelta.ingest.layouts.parts import clones, logs_joined, together
 from iodelta.ingest.merge import over_files
-from iodelta.ingest.model import Imported, Refusal, Run
+from iodelta.ingest.model import Imported, Refusal
 from iodelta.ingest.reading import read
 from iodelta.trial import Place
 
@@ -58,28 +58,37 @@ def arrange(
     """
     imported = _without_tables(imported)
     reports = [run for run in imported.runs if run.format not in ("log", "hist-log")]
-    runs = clones(over_files(_once(reports or logs_joined(imported.runs))))
-    logs = tuple(run for run in imported.runs if run.lines or run.heats)
+    # The runs without members of an archive that is also unpacked next to it.
+    runs_ = reports or logs_joined(imported.runs)
+    files = {run_.place.file for run_ in runs_}
+    runs = clones(
+        over_files([run_ for run_ in runs_ if not _is_unpacked(run_.place.file, files)])
+    )
+    logs = tuple(run for run in imported.runs if run.lines)
     paths = [_below(run.place.file, root) for run in runs]
     entries = content.entries(runs, paths)
     named = naming.pattern(pattern) if pattern else naming.recognised(paths)
     kind = "content"
     if named is not None:
         kind = named.kind
-        entries = _by_name(entries, list(map(named.spot, paths)))
+        # The entries whose names show cell and variant, arranged by these.
+        pairs = zip(entries, list(map(named.spot, paths)), strict=True)
+        rows = [(entry, spot) for entry, spot in pairs if spot is not None]
+        # Only the best of several copies of one file.
+        ranks: dict[Hashable, int] = {}
+        for _, spot_ in rows:
+            ranks[_file(spot_)] = max(spot_.rank, ranks.get(_file(spot_), 0))
+        whole = _whole(
+            [
+                (entry_, spot_)
+                for entry_, spot_ in rows
+                if spot_.rank == ranks[_file(spot_)]
+            ]
+        )
+        variants = [spot.variant for _, spot in whole]
+        apart = content.apart([entry for entry, _ in whole], variants)
+        entries = _numbered(zip(apart, (spot for _, spot in whole), strict=True))
     return Layout(kind, entries, imported.device_stats, imported.refusals, logs=logs)
-
-
-def _by_name(
-    entries: Sequence[Entry], spots: Sequence[Spot | None]
-) -> tuple[Entry, ...]:
-    """Return the entries whose names show cell and variant, arranged by these."""
-    pairs = zip(entries, spots, strict=True)
-    rows = [(entry, spot) for entry, spot in pairs if spot is not None]
-    whole = _whole(_best(rows))
-    variants = [spot.variant for _, spot in whole]
-    apart = content.apart([entry for entry, _ in whole], variants)
-    return _numbered(zip(apart, (spot for _, spot in whole), strict=True))
 
 
 def _without_tables(imported: Imported) -> Imported:
@@ -104,14 +113,6 @@ def _without_tables(imported: Imported) -> Imported:
 _ARCHIVE = re.compile(r"\.(?:tar(?:\.\w{2,3})?|t[gxb]z|zip)!(?:\./)?")
 
 Row = tuple[Entry, Spot]
-
-
-def _best(rows: Sequence[Row]) -> list[Row]:
-    """Only the best of several copies of one file."""
-    ranks: dict[Hashable, int] = {}
-    for _, spot in rows:
-        ranks[_file(spot)] = max(spot.rank, ranks.get(_file(spot), 0))
-    return [(entry, spot) for entry, spot in rows if spot.rank == ranks[_file(spot)]]
 
 
 def _file(spot: Spot) -> Hashable:
@@ -149,21 +150,10 @@ def _numbered(rows: Iterable[Row]) -> tuple[Entry, ...]:
     return tuple(numbered)
 
 
-def _once(runs: Sequence[Run]) -> list[Run]:
-    """Return the runs without members of an archive that is also unpacked next to it."""
-    files = {run.place.file for run in runs}
-    return [run for run in runs if not _is_unpacked(run.place.file, files)]
-
-
 def _is_unpacked(file: str, files: AbstractSet[str]) -> bool:
     """Return whether a member of an archive is also one of the ``files``."""
-    path = _unpacked(file)
+    path = _ARCHIVE.sub("/", file)
     return path != file and path in files
-
-
-def _unpacked(file: str) -> str:
-    """Return the path of a member of an archive that is unpacked to a folder of its name."""
-    return _ARCHIVE.sub("/", file)
 
 
 def _below(file: str, root: str | os.PathLike[str]) -> str:

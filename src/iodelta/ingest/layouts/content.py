@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 
 import msgspec
 
@@ -86,14 +85,11 @@ def _numbered_names(paths: Sequence[str]) -> list[tuple[str, int | None]]:
     named: list[tuple[str, int | None]] = []
     for path in paths:
         name, _ = split[path]
-        is_counted = _dense(numbers[name] - {None})
+        numbers_ = numbers[name] - {None}
+        present = [number_ for number_ in numbers_ if number_ is not None]
+        is_counted = len(present) > 1 and max(present) - min(present) < 2 * len(present)
         named.append(split[path] if is_counted else (_ENDING.sub("", path), None))
     return named
-
-
-def _dense(numbers: AbstractSet[int | None]) -> bool:
-    present = [number for number in numbers if number is not None]
-    return len(present) > 1 and max(present) - min(present) < 2 * len(present)
 
 
 def cell_names(runs: Sequence[Run]) -> list[str]:
@@ -108,7 +104,10 @@ def cell_names(runs: Sequence[Run]) -> list[str]:
     of_cell: dict[str, list[Run]] = {}
     for run, workload in zip(runs, workloads, strict=True):
         needs_job = several or not workload
-        cell = _with_job(workload, run.jobname if needs_job else "")
+        cell = (
+            " ".join(filter(None, ((run.jobname if needs_job else ""), workload)))
+            or "run"
+        )
         cells.append(cell)
         of_cell.setdefault(cell, []).append(run)
     options = {
@@ -118,10 +117,6 @@ def cell_names(runs: Sequence[Run]) -> list[str]:
         f"{cell} {spelt(run, options[cell])}".strip()
         for run, cell in zip(runs, cells, strict=True)
     ]
-
-
-def _with_job(cell: str, jobname: str) -> str:
-    return " ".join(filter(None, (jobname, cell))) or "run"
 
 
 def apart(entries: Sequence[Entry], sides: Sequence[Hashable]) -> tuple[Entry, ...]:
@@ -151,7 +146,15 @@ def _variants(
     runs: Sequence[Run], names: Sequence[str], cells: Sequence[str]
 ) -> list[str]:
     """Variants from parts of paths that the cell does not explain, else from options that differ."""
-    by_name = _variants_by_name(names, cells)
+    # The parts of `names` that vary independently of the cells; empty without any.
+    words = [re.split(r"[/_]", name_) for name_ in names]
+    if len(set(map(len, words))) != 1:
+        by_name = [] if _explained(names, cells) else list(names)
+    else:
+        # One column of words for each place in the names.
+        columns = list(zip(*words, strict=True))
+        varying = [column for column in columns if not _explained(column, cells)]
+        by_name = list(map("_".join, zip(*varying, strict=True)))
     if by_name:
         return by_name
     given = set().union(*(run.options for run in runs))
@@ -164,17 +167,6 @@ def _variants(
         otherwise = "" if is_of_cell else name
         variants.append(_extra(run.options, differing) or otherwise)
     return variants
-
-
-def _variants_by_name(names: Sequence[str], cells: Sequence[str]) -> list[str]:
-    """Return the parts of ``names`` that vary independently of the cells; empty without any."""
-    words = [re.split(r"[/_]", name) for name in names]
-    if len(set(map(len, words))) != 1:
-        return [] if _explained(names, cells) else list(names)
-    # One column of words for each place in the names.
-    columns = list(zip(*words, strict=True))
-    varying = [column for column in columns if not _explained(column, cells)]
-    return list(map("_".join, zip(*varying, strict=True)))
 
 
 def _differs(runs: Sequence[Run], option: str) -> bool:

@@ -99,7 +99,7 @@ def differing(runs: Sequence[Run], *, names: Sequence[str] | None = None) -> lis
     options: list[str] = []
     for name in dict.fromkeys(names):
         values = [
-            given.get(name, _unshown(run, name))
+            given.get(name, ("" if says(run, name) else None))
             for run, given in zip(runs, settings_of, strict=True)
         ]
         if len(set(values) - {None}) < 2:
@@ -113,11 +113,6 @@ def differing(runs: Sequence[Run], *, names: Sequence[str] | None = None) -> lis
 def _distinct(columns: Sequence[Sequence[str | None]]) -> int:
     """Return how many runs differ in one of the ``columns``, which have a value for each run."""
     return len(set(zip(*columns, strict=True)))
-
-
-def _unshown(run: Run, name: str) -> str | None:
-    """Return the value of an option that a run does not show: fio's default, or None if it is unknown."""
-    return "" if says(run, name) else None
 
 
 def says(run: Run, name: str) -> bool:

@@ -99,7 +99,19 @@ def clones(runs: Iterable[Run]) -> tuple[Run, ...]:
     hosts: dict[Hashable, list[Run]] = {}
     before: Hashable = None
     for run in runs:
-        key = _clone_of(run)
+        # A key that clones share; None for a run that is not a clone. Repeated reports of one job differ in their time;
+        # without times (before fio 2.0.9), only numjobs distinguishes clones from them.
+        key: Hashable
+        has_time = run.ended is not None
+        if run.host:
+            may_be_clone = has_time
+        else:
+            has_clones = (run.workload.numjobs or 1) > 1
+            may_be_clone = run.jobs == 1 and (has_time or has_clones)
+        if run.group is None or not may_be_clone:
+            key = None
+        else:
+            key = (run.place.file, run.jobname, run.group, run.ended, run.workload)
         goes_on = key is not None and key == before
         # A client lists the jobs of its hosts in order of arrival.
         if key is not None and run.host:
@@ -112,20 +124,6 @@ def clones(runs: Iterable[Run]) -> tuple[Run, ...]:
             groups.append([run])
         before = key
     return tuple(map(together, groups))
-
-
-def _clone_of(run: Run) -> Hashable:
-    """Return a key that clones share; None for a run that is not a clone. Repeated reports of one job differ in their
-    time; without times (before fio 2.0.9), only numjobs distinguishes clones from them."""
-    has_time = run.ended is not None
-    if run.host:
-        may_be_clone = has_time
-    else:
-        has_clones = (run.workload.numjobs or 1) > 1
-        may_be_clone = run.jobs == 1 and (has_time or has_clones)
-    if run.group is None or not may_be_clone:
-        return None
-    return (run.place.file, run.jobname, run.group, run.ended, run.workload)
 
 
 def together(runs: Sequence[Run]) -> Run:
@@ -164,7 +162,10 @@ def _directions_together(runs: Sequence[Run]) -> tuple[Direction, ...]:
     parts = list(chain.from_iterable(run.directions for run in runs))
     if all(part.ios and part.runtime_ms for part in parts):
         return merged(list(map(_job, runs))).directions
-    return _summed(parts)
+    of_kind: dict[Kind, list[Direction]] = {}
+    for part_ in parts:
+        of_kind.setdefault(part_.kind, []).append(part_)
+    return tuple(starmap(_sum_of_kind, of_kind.items()))
 
 
 def _job(run: Run) -> FioJob:
@@ -178,13 +179,6 @@ def _job(run: Run) -> FioJob:
         sys_cpu=0.0,
         context_switches=0,
     )
-
-
-def _summed(parts: Sequence[Direction]) -> tuple[Direction, ...]:
-    of_kind: dict[Kind, list[Direction]] = {}
-    for part in parts:
-        of_kind.setdefault(part.kind, []).append(part)
-    return tuple(starmap(_sum_of_kind, of_kind.items()))
 
 
 def _sum_of_kind(kind: Kind, parts: Sequence[Direction]) -> Direction:
