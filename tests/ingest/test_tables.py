@@ -13,7 +13,7 @@ from iodelta.audit.tables import variant
 from iodelta.ingest import DeviceStats, Run, read, read_bytes
 from iodelta.ingest.report import read_text
 from iodelta.ingest.table_cells import cell
-from iodelta.ingest.table_columns import Column, column
+from iodelta.ingest.table_titles import Column, column
 
 SEEDS = Path(__file__).parents[3] / "shared" / "seeds"
 GIST = SEEDS / "003_32c9d470c4ad77c4.txt"

@@ -20,7 +20,7 @@ from iodelta.audit.tables import context, groups, load, variant
 from iodelta.errors import RequestError
 from iodelta.ingest import Run
 from iodelta.ingest.numbers import half_unit
-from iodelta.ingest.table_columns import Stat
+from iodelta.ingest.table_titles import Stat
 from iodelta.plural import plural
 from iodelta.trial import Finding, Quantity, Severity, total
 

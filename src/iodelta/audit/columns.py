@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 
 from iodelta.ingest import Run
-from iodelta.ingest.table_columns import Column, column
-from iodelta.ingest.table_headings import names_rows
+from iodelta.ingest.table_titles import Column, column, parse
 
 _LONG = re.compile(r"\s*(?:\d[\d ,.]{4,}|[\d.]+e[+-]?\d+)\s*", re.IGNORECASE)
 
@@ -17,7 +16,9 @@ def naming(run: Run) -> dict[str, str]:
     return {
         title: text
         for title, text in run.labels.items()
-        if title not in run.nameless and names_rows(title) and not _LONG.fullmatch(text)
+        if title not in run.nameless
+        and parse(title).names_rows
+        and not _LONG.fullmatch(text)
     }
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from iodelta.audit.tables import variant
 from iodelta.errors import RequestError
 from iodelta.ingest import Run
-from iodelta.ingest.table_columns import Stat
+from iodelta.ingest.table_titles import Stat
 
 _METRIC = r"iops|bandwidth|throughput|bw|(?:(?:mean|average|avg) )?(?:latency|lat)|p\d{2}(?:\.\d+)?(?: latency)?"
 _CELLS = r"(?: (?:in|on|for|at|under) (?P<cells>.+))?"

@@ -9,8 +9,8 @@ from iodelta.ingest import text_lines as say
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import Run, Workload, unknown
 from iodelta.ingest.numbers import decimals, num2str
-from iodelta.ingest.table_headings import Heading, heading
-from iodelta.ingest.table_rows import row
+from iodelta.ingest.table_runs import row
+from iodelta.ingest.table_titles import Heading, heading
 from iodelta.ingest.text_report import bandwidth, name_above
 from iodelta.ingest.wording import clean
 from iodelta.ingest.workload_words import facts

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import Run, Workload, unknown
 from iodelta.ingest.table_cells import cell
-from iodelta.ingest.table_columns import column
+from iodelta.ingest.table_titles import column
 from iodelta.ingest.wording import clean
 from iodelta.trial import Direction, Kind, Latency, Place, Quantity
 

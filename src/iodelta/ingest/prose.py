@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from iodelta.ingest.model import Run, Workload, unknown
 from iodelta.ingest.numbers import half_unit
-from iodelta.ingest.table_columns import Column, column
+from iodelta.ingest.table_titles import Column, column
 from iodelta.ingest.vocabulary import RATES, TIMES
 from iodelta.ingest.wording import clean
 from iodelta.ingest.workload_words import facts

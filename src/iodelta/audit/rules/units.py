@@ -9,7 +9,7 @@ from iodelta.audit.columns import measured
 from iodelta.audit.model import Evidence, Mark, Repair, rule
 from iodelta.audit.numbers import all_known, blank, count, known, number, parts
 from iodelta.ingest import Run
-from iodelta.ingest.table_columns import Column, column
+from iodelta.ingest.table_titles import Column, column
 from iodelta.trial import Direction
 
 OFF = 0.015
