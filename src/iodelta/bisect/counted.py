@@ -26,7 +26,7 @@ from iodelta.path.functions import Symbols, in_kernel, per_io
 from iodelta.path.judge import BLIND
 from iodelta.path.metrics import LEAST, METRICS, SHORT, PathMetric, Source, path_metric
 from iodelta.path.moved import phases
-from iodelta.path.output import Output, read
+from iodelta.path.output import CellOutput, Output, read
 from iodelta.path.plan import BootPlan, PathPlan, Purpose, make_plan, target
 from iodelta.path.run import ATTEMPTS, mishap, started
 from iodelta.path.sharing_job import refuse
@@ -185,7 +185,7 @@ def _touched(name: str, written: Written, place: str) -> float:
 def _moved(column: str, written: Written, place: str) -> float:
     """Cache lines that move between two CPUs for an I/O, the median of the first cell. Raises MeasureError,
     Unbuildable."""
-    made = sharing.read(written.printed, place).cells.get(0, sharing.CellMade())
+    made = read(written.printed, place).cells.get(0, CellOutput())
     if made.reason:
         raise Unbuildable(made.reason)
     phase = phases(written.counts, place).get(1)

@@ -10,7 +10,6 @@ from typing import Literal
 import msgspec
 
 from iodelta.errors import MeasureError
-from iodelta.experiment import Experiment
 from iodelta.lab.folder import Booted, Ended, Folder
 from iodelta.path import sharing
 from iodelta.path.anatomy import Anatomy, anatomy
@@ -19,8 +18,8 @@ from iodelta.path.branches import CallTree
 from iodelta.path.costs import bills as bills_of
 from iodelta.path.costs import costed, function_tables
 from iodelta.path.footprint import Footprint
-from iodelta.path.output import Counts, Output, cell_of, read
-from iodelta.path.plan import CERTAIN, Arm, PathPlan
+from iodelta.path.output import Output, cell_of, read
+from iodelta.path.plan import CERTAIN, PathPlan
 from iodelta.path.run import REFUSED, alike, booted
 from iodelta.path.sharing import Sharing
 from iodelta.path.tables import FunctionTable, in_flight
@@ -36,6 +35,7 @@ BLIND = (
 """What this kind of measurement cannot see; every report contains it."""
 
 Word = Literal["longer", "shorter", "same", "no verdict"]
+SelfCheck = Literal["identical", "different", "not made"]
 
 
 class Count(msgspec.Struct, frozen=True):
@@ -128,7 +128,7 @@ class PathAccount(msgspec.Struct, frozen=True):
     """Where the changes sit."""
     no_functions: str
     """Why there is no table of functions; empty where there is one."""
-    self_check: Literal["identical", "different", "not made"]
+    self_check: SelfCheck
     """Whether the boot that was made twice gave the same bytes twice; if not, nothing is reported."""
     problems: tuple[str, ...]
     """Boots that failed, and cells that could not be measured, with reasons."""
@@ -181,6 +181,7 @@ class PathAccount(msgspec.Struct, frozen=True):
 def judge(folder: Folder) -> PathAccount:
     """Return the account of a folder, complete or still being made. Raises MeasureError for a damaged one."""
     plan = folder.read_plan(PathPlan)
+    experiment = plan.experiment
     events = folder.events()
     folder.check_journal()
     done = booted(events)
@@ -220,71 +221,55 @@ def judge(folder: Folder) -> PathAccount:
             remedy="restore a copy of the folder, if you have one",
         )
     ends = [event.reason for event in events if isinstance(event, Ended)]
-    state = ends[-1] if ends else "running"
+    boots = [event for event in events if isinstance(event, Booted)]
+    began = min((boot.at - boot.seconds for boot in boots), default=0.0)
+    checks: dict[bool | None, SelfCheck] = {
+        None: "not made",
+        True: "identical",
+        False: "different",
+    }
+    # Of a synchronous engine one I/O is in flight, whatever its depth.
+    deep = any(
+        in_flight(cell.options_under(variant)) != 1
+        for cell, variant in product(experiment.cells, experiment.variants)
+    )
     return PathAccount(
         schema="iodelta.path/1",
         folder=str(folder.path),
-        question=plan.experiment.question,
-        target=plan.experiment.target.path or "null_blk",
-        baseline=plan.experiment.baseline,
-        sides=tuple(map(_side, plan.arms)),
+        question=experiment.question,
+        target=experiment.target.path or "null_blk",
+        baseline=experiment.baseline,
+        sides=tuple(
+            Side(
+                arm.variant,
+                arm.kernel.release,
+                arm.kernel.package,
+                arm.cmdline,
+                arm.memory,
+            )
+            for arm in plan.arms
+        ),
         counts=counts,
         shifts=shifts,
         functions=functions,
         no_functions=plan.functions,
-        self_check=_SELF_CHECK[same],
+        self_check=checks[same],
         problems=problems,
         blind=sharing.BLIND if plan.sharing else BLIND,
         qemu=plan.qemu,
         boots=len(done),
         planned=len(plan.boots),
-        seconds=_duration([event for event in events if isinstance(event, Booted)]),
-        state=REFUSED if same is False else state,
+        seconds=max((boot.at for boot in boots), default=0.0) - began,
+        state=REFUSED if same is False else ends[-1] if ends else "running",
         row=plan.row,
-        deep=any(map(_is_deep, _options_of_cells(plan.experiment))),
+        deep=deep,
         bills=bills,
         trees=more.trees,
         footprints=more.footprints,
-        anatomy=plan.experiment.anatomy,
+        anatomy=experiment.anatomy,
         sharing=moved,
         tallies=(*more.tallies, *of_sharing(moved)),
     )
-
-
-_SELF_CHECK: Mapping[bool | None, Literal["not made", "identical", "different"]] = {
-    None: "not made",
-    True: "identical",
-    False: "different",
-}
-
-
-def _side(arm: Arm) -> Side:
-    return Side(
-        variant=arm.variant,
-        release=arm.kernel.release,
-        package=arm.kernel.package,
-        cmdline=arm.cmdline,
-        memory=arm.memory,
-    )
-
-
-def _duration(boots: Sequence[Booted]) -> float:
-    """Seconds from the start of the first boot to the end of the last."""
-    if not boots:
-        return 0.0
-    began = min(boot.at - boot.seconds for boot in boots)
-    return max(boot.at for boot in boots) - began
-
-
-def _options_of_cells(experiment: Experiment) -> Iterator[dict[str, str | None]]:
-    """fio's options of every cell under every variant."""
-    for cell, variant in product(experiment.cells, experiment.variants):
-        yield cell.options_under(variant)
-
-
-def _is_deep(options: Mapping[str, str | None]) -> bool:
-    """Return whether several I/Os may be in flight: of a synchronous engine one is, whatever its depth."""
-    return in_flight(options) != 1
 
 
 def _problems(
@@ -306,109 +291,81 @@ def _problems(
     return list(problems)
 
 
-def _counts(plan: PathPlan, outputs: Mapping[int, Output]) -> list[Count]:
-    """The counts of every cell under every variant, by direction."""
-    all_counts: list[Count] = []
+def _counts(plan: PathPlan, outputs: Mapping[int, Output]) -> Iterator[Count]:
+    """Yield the counts of every cell under every variant, by direction."""
     for (number, cell), arm in product(enumerate(plan.experiment.cells), plan.arms):
         exact = cell_of(outputs, plan.exact(arm.variant), number)
-        if exact is None:
-            continue
-        for kind, counts in exact.latencies.items():
-            count = Count(
+        others = [
+            cell_of(outputs, boot.number, number)
+            for boot in plan.boots
+            if (boot.variant, boot.purpose) == (arm.variant, "layout")
+        ]
+        for kind, counts in exact.latencies.items() if exact else ():
+            layouts = [
+                other.latencies[kind].median
+                for other in others
+                if other and kind in other.latencies
+            ]
+            yield Count(
                 cell=cell.name,
                 variant=arm.variant,
                 kind=kind,
                 median=counts.median,
                 mean=counts.mean,
                 modes=counts.modes(),
-                layouts=_layout_medians(plan, outputs, arm.variant, number, kind),
-                reads=exact.reads if len(exact.reads) > 1 else {},
+                layouts=tuple(layouts),
+                reads=exact.reads if exact and len(exact.reads) > 1 else {},
             )
-            all_counts.append(count)
-    return all_counts
-
-
-def _layout_medians(
-    plan: PathPlan, outputs: Mapping[int, Output], variant: str, number: int, kind: Kind
-) -> tuple[float, ...]:
-    """Return the median of a cell in every boot with another address layout."""
-    boots = [
-        boot.number
-        for boot in plan.boots
-        if boot.variant == variant and boot.purpose == "layout"
-    ]
-    layouts = [_latencies(outputs, boot, number, kind) for boot in boots]
-    return tuple(counts.median for counts in layouts if counts)
-
-
-def _latencies(
-    outputs: Mapping[int, Output], boot: int, number: int, kind: Kind
-) -> Counts | None:
-    output = cell_of(outputs, boot, number)
-    return output.latencies.get(kind) if output else None
 
 
 def _shifts(
     plan: PathPlan, counts: Sequence[Count], outputs: Mapping[int, Output]
-) -> list[Shift]:
-    """Return the shifts of all pairs of the plan."""
+) -> Iterator[Shift]:
+    """Yield the shifts of all pairs of the plan."""
     count_of = {(count.cell, count.variant, count.kind): count for count in counts}
-    shifts: list[Shift] = []
     for number, cell in enumerate(plan.experiment.cells):
-        kinds: dict[Kind, None] = dict.fromkeys(
-            count.kind for count in counts if count.cell == cell.name
-        )
-        for kind, pair in product(kinds, plan.pairs):
-            before, after = (count_of.get((cell.name, name, kind)) for name in pair)
-            missing = _missing(plan, outputs, number, pair)
-            shifts.append(_shift(cell.name, pair, kind, before, after, missing))
-    return shifts
-
-
-def _missing(
-    plan: PathPlan, outputs: Mapping[int, Output], number: int, pair: tuple[str, str]
-) -> str:
-    """Return why a cell of a pair has no count; empty if both sides have one."""
-    for name in pair:
-        output = cell_of(outputs, plan.exact(name), number)
-        reason = output.reason if output else "did not boot to its end"
-        if reason:
-            return f"{name}: {reason}"
-    return ""
-
-
-def _shift(
-    cell: str,
-    pair: tuple[str, str],
-    kind: Kind,
-    a: Count | None,
-    b: Count | None,
-    missing: str,
-) -> Shift:
-    values = (a.median if a else None, b.median if b else None)
-    if a is None or b is None or not (a.layouts and b.layouts):
-        reason = missing or "the layout sweep was not made"
-        change = b.median - a.median if a and b else None
-        return Shift(
-            cell, *pair, kind, *values, change, None, None, None, "no verdict", reason
-        )
-    change = b.median - a.median
-    # A change that another address layout also makes is not one of the path's length.
-    bar = max(CERTAIN, a.high - a.low, b.high - b.low)
-    return Shift(
-        cell,
-        *pair,
-        kind,
-        *values,
-        change,
-        b.low - a.high,
-        b.high - a.low,
-        bar,
-        _word(change, bar),
-    )
-
-
-def _word(change: float, bar: float) -> Word:
-    if abs(change) <= bar:
-        return "same"
-    return "longer" if change > 0 else "shorter"
+        kinds = dict.fromkeys(count.kind for count in counts if count.cell == cell.name)
+        for kind, (against, variant) in product(kinds, plan.pairs):
+            a, b = (
+                count_of.get((cell.name, name, kind)) for name in (against, variant)
+            )
+            values = (a.median if a else None, b.median if b else None)
+            change = b.median - a.median if a and b else None
+            if a is None or b is None or not (a.layouts and b.layouts):
+                reason = "the layout sweep was not made"
+                for name in (variant, against):
+                    output = cell_of(outputs, plan.exact(name), number)
+                    why = output.reason if output else "did not boot to its end"
+                    reason = f"{name}: {why}" if why else reason
+                yield Shift(
+                    cell.name,
+                    against,
+                    variant,
+                    kind,
+                    *values,
+                    change,
+                    None,
+                    None,
+                    None,
+                    "no verdict",
+                    reason,
+                )
+                continue
+            change = b.median - a.median
+            # A change that another address layout also makes is not one of the path's length.
+            bar = max(CERTAIN, a.high - a.low, b.high - b.low)
+            word: Word = "longer" if change > 0 else "shorter"
+            if abs(change) <= bar:
+                word = "same"
+            yield Shift(
+                cell.name,
+                against,
+                variant,
+                kind,
+                *values,
+                change,
+                b.low - a.high,
+                b.high - a.low,
+                bar,
+                word,
+            )

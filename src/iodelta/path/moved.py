@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -91,9 +91,9 @@ class MovedLine(msgspec.Struct, frozen=True):
     """Of those that moved: a CPU touched what the other had written."""
     ios: int
     """I/Os in which it moved."""
-    touched: Mapping[int, Touched]
+    touched: dict[int, Touched]
     """By CPU."""
-    touchers: tuple[Toucher, ...]
+    touchers: list[Toucher]
 
 
 class Phase(msgspec.Struct, frozen=True):
@@ -101,98 +101,54 @@ class Phase(msgspec.Struct, frozen=True):
 
     ios: int
     """I/Os of all CPUs."""
-    moves: Mapping[int, int]
+    moves: dict[int, int]
     """Lines that an I/O moved -> how many I/Os did."""
-    bases: Mapping[int, int]
+    bases: dict[int, int]
     """CPU -> where its own area begins, less what symbols of such areas begin with."""
-    lines: tuple[MovedLine, ...]
+    lines: list[MovedLine]
 
 
 def phases(data: bytes, place: str) -> dict[int, Phase]:
-    """Everything that the plugin wrote, by phase. Raises MeasureError for what it did not write."""
-    reader = _Reader()
+    """Everything that the plugin wrote (moved.c, write_phase), by phase. Raises MeasureError for what it did not
+    write.
+    """
+    found: dict[int, Phase] = {}
+    phase = Phase(0, {}, {}, [])
     for line in data.decode("ascii", "replace").splitlines():
+        word, *words = line.split() or [""]
         try:
-            reader.take(*line.split())
-        except (ValueError, IndexError, TypeError) as error:
+            if word == "phase":
+                phase = found[int(words[0])] = Phase(int(words[1]), {}, {}, [])
+            elif word == "base":
+                phase.bases[int(words[0])] = int(words[1], 16)
+            elif word == "ios":
+                phase.moves[int(words[0])] = int(words[1])
+            elif word == "line":
+                moved, invalidated, shared, ios = map(int, words[2:6])
+                phase.lines.append(
+                    MovedLine(
+                        int(words[0], 16), moved, invalidated, shared, ios, {}, []
+                    )
+                )
+            elif word == "bytes":
+                phase.lines[-1].touched[int(words[0])] = Touched(
+                    int(words[1], 16), int(words[2], 16)
+                )
+            elif word == "place":
+                pc, cpu, what, count = words
+                phase.lines[-1].touchers.append(
+                    Toucher(int(pc, 16), int(cpu), what == "w", int(count))
+                )
+            elif word == "self":
+                if words[0] != words[1]:
+                    raise ValueError(f"CPU {words[0]} is shown as {words[1]}")
+            elif word != "going":
+                raise ValueError(word)
+        except (ValueError, IndexError) as error:
             raise MeasureError(
                 f"not a line of the plugin: {line[:80]!r}", place=place
             ) from error
-    return {number: draft.phase() for number, draft in reader.phases.items()}
-
-
-class _DraftLine:
-    def __init__(self, words: Sequence[str]) -> None:
-        self.address = int(words[0], 16)
-        self.numbers = list(map(int, words[2:6]))
-        if len(self.numbers) != 4:
-            raise ValueError("a line has four counts")
-        self.touched: dict[int, Touched] = {}
-        self.touchers: list[Toucher] = []
-
-    def line(self) -> MovedLine:
-        moved, invalidated, shared, ios = self.numbers
-        touchers = tuple(self.touchers)
-        return MovedLine(
-            address=self.address,
-            moved=moved,
-            invalidated=invalidated,
-            shared=shared,
-            ios=ios,
-            touched=self.touched,
-            touchers=touchers,
-        )
-
-
-class _DraftPhase:
-    def __init__(self, ios: int) -> None:
-        self.ios = ios
-        self.moves: dict[int, int] = {}
-        self.bases: dict[int, int] = {}
-        self.lines: list[_DraftLine] = []
-
-    def phase(self) -> Phase:
-        lines = tuple(line.line() for line in self.lines)
-        return Phase(ios=self.ios, moves=self.moves, bases=self.bases, lines=lines)
-
-
-class _Reader:
-    """Line after line of the plugin's file (moved.c, write_phase)."""
-
-    def __init__(self) -> None:
-        self.phases: dict[int, _DraftPhase] = {}
-        self._phase = _DraftPhase(0)
-
-    def take(self, word: str, *words: str) -> None:
-        """One line. Raises ValueError, IndexError or TypeError."""
-        if word == "phase":
-            self._phase = self.phases[int(words[0])] = _DraftPhase(int(words[1]))
-        elif word == "base":
-            self._phase.bases[int(words[0])] = int(words[1], 16)
-        elif word == "ios":
-            self._phase.moves[int(words[0])] = int(words[1])
-        elif word == "line":
-            self._phase.lines.append(_DraftLine(words))
-        elif word == "bytes":
-            touched = Touched(int(words[1], 16), int(words[2], 16))
-            self._phase.lines[-1].touched[int(words[0])] = touched
-        elif word == "place":
-            self._phase.lines[-1].touchers.append(_toucher(words))
-        elif word == "self":
-            _check_cpu(words)
-        elif word != "going":
-            raise ValueError(word)
-
-
-def _toucher(words: Sequence[str]) -> Toucher:
-    pc, cpu, what, count = words
-    return Toucher(pc=int(pc, 16), cpu=int(cpu), store=what == "w", count=int(count))
-
-
-def _check_cpu(words: Sequence[str]) -> None:
-    """Raise ValueError if qemu gave the plugin the wrong number of a CPU."""
-    if words[0] != words[1]:
-        raise ValueError(f"CPU {words[0]} is shown as {words[1]}")
+    return found
 
 
 class Birth(msgspec.Struct, frozen=True):
@@ -208,32 +164,27 @@ class Birth(msgspec.Struct, frozen=True):
 
 
 def births(lines: Sequence[str]) -> list[Birth]:
-    """Allocations from the guest's script, by address; lines of another form are left out."""
-    allocations = [*map(_object, lines), *map(_pages, lines)]
-    return sorted(filter(None, allocations), key=lambda birth: birth.address)
-
-
-def _object(line: str) -> Birth | None:
-    """Return the object that a line of the guest's script is about."""
-    match = re.fullmatch(r"([0-9a-f]{16}) (\d+) ([\w.]+)", line)
-    if not match:
-        return None
-    return Birth(int(match[1], 16), int(match[2]), _function(match[3]))
-
-
-def _pages(line: str) -> Birth | None:
-    """Return the pages that a line of the guest's script is about, unless they are for a slab."""
-    match = re.fullmatch(r"page (?:0x)?([0-9a-f]{1,10}) (\d{1,2}) ([\w.]+)", line)
-    if not match or _function(match[3]) in SLABS:
-        return None
-    address = MAPPED + PAGE_BYTES * int(match[1], 16)
-    size = PAGE_BYTES << int(match[2])
-    return Birth(address, size, _function(match[3]), pages=True)
-
-
-def _function(symbol: str) -> str:
-    """Return the function of a symbol, without the compiler's suffixes such as `.part.0`."""
-    return re.sub(r"\..*", "", symbol)
+    """Allocations from the guest's script, by address; lines of another form, and pages for a slab, are left out."""
+    allocations = []
+    for line in lines:
+        # A suffix of a symbol is the compiler's, such as `.part.0`.
+        match = re.fullmatch(
+            r"(page )?(?:0x)?([0-9a-f]{1,16}) (\d+) (\w+)(?:\.[\w.]*)?", line
+        )
+        if match and not match[1] and len(match[2]) == 16:
+            allocations.append(Birth(int(match[2], 16), int(match[3]), match[4]))
+        elif (
+            match
+            and match[1]
+            and len(match[2]) <= 10
+            and len(match[3]) <= 2
+            and match[4] not in SLABS
+        ):
+            address = MAPPED + PAGE_BYTES * int(match[2], 16)
+            allocations.append(
+                Birth(address, PAGE_BYTES << int(match[3]), match[4], pages=True)
+            )
+    return sorted(allocations, key=lambda birth: birth.address)
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -244,22 +195,6 @@ class Named(msgspec.Struct, frozen=True):
     """Bytes from its beginning."""
     born: str = ""
     """The function that allocated it."""
-
-
-class _Placed:
-    """Allocations by address; they do not overlap."""
-
-    def __init__(self, allocations: Sequence[Birth]) -> None:
-        self._allocations = allocations
-        self._begins = [birth.address for birth in allocations]
-
-    def of(self, address: int) -> Birth | None:
-        """Return the allocation that contains an address."""
-        index = bisect.bisect_right(self._begins, address) - 1
-        if index < 0:
-            return None
-        birth = self._allocations[index]
-        return birth if address < birth.address + birth.size else None
 
 
 class Names:
@@ -284,8 +219,11 @@ class Names:
         self._own = range(*bounds.values())
         self._addresses = sorted(data)
         self._names = [data[address] for address in self._addresses]
-        self._objects = _Placed([birth for birth in allocations if not birth.pages])
-        self._pages = _Placed([birth for birth in allocations if birth.pages])
+        # Objects and pages each do not overlap.
+        self._allocations = [
+            [birth for birth in allocations if birth.pages == pages]
+            for pages in (False, True)
+        ]
 
     def function(self, pc: int) -> str:
         """Return the function that holds an instruction."""
@@ -295,34 +233,35 @@ class Names:
         """Return what lies at an address; None where nothing is known."""
         if address < USER_END:
             return Named(USER, 0)
-        return (
-            self._born(address)
-            or self._of_cpu(address, bases)
-            or self._symbol(address)
-            or (Named("struct page", 0) if address in PAGES else None)
-        )
-
-    def _born(self, address: int) -> Named | None:
-        birth = self._objects.of(address) or self._pages.of(address)
-        if birth is None:
-            return None
-        structs = STRUCTS_IN_PAGES if birth.pages else STRUCTS
-        what = f"{birth.size >> 10} KiB" if birth.pages else f"{birth.size} bytes"
-        name = structs.get(birth.function, f"{what} of {birth.function}")
-        return Named(name, address - birth.address, birth.function)
-
-    def _of_cpu(self, address: int, bases: Mapping[int, int]) -> Named | None:
+        for allocations in self._allocations:
+            index = (
+                bisect.bisect_right(
+                    allocations, address, key=lambda birth: birth.address
+                )
+                - 1
+            )
+            if (
+                index >= 0
+                and address < allocations[index].address + allocations[index].size
+            ):
+                birth = allocations[index]
+                structs = STRUCTS_IN_PAGES if birth.pages else STRUCTS
+                what = (
+                    f"{birth.size >> 10} KiB" if birth.pages else f"{birth.size} bytes"
+                )
+                name = structs.get(birth.function, f"{what} of {birth.function}")
+                return Named(name, address - birth.address, birth.function)
         for cpu, base in bases.items():
             relative = (address - base) % (1 << 64)
             if relative in self._own:
                 name, offset = self._at(relative)
-                return Named(f"CPU {cpu}'s {name}", offset) if name else None
-        return None
-
-    def _symbol(self, address: int) -> Named | None:
+                if name:
+                    return Named(f"CPU {cpu}'s {name}", offset)
+                break
         name, offset = self._at(address)
-        known = name and self._addresses[-1] >= address >= KERNEL_IMAGE
-        return Named(name, offset) if known else None
+        if name and self._addresses[-1] >= address >= KERNEL_IMAGE:
+            return Named(name, offset)
+        return Named("struct page", 0) if address in PAGES else None
 
     def _at(self, address: int) -> tuple[str, int]:
         """Return the last symbol at or before an address, and the distance from it; an empty name if there is none."""
@@ -356,11 +295,21 @@ class SharedLine(msgspec.Struct, frozen=True):
 
 
 def shared_line(line: MovedLine, phase: Phase, names: Names) -> SharedLine:
-    """Return a line with its name."""
-    whole = list(_named_bytes(line, phase, names))
+    """Return a line with the names of what lies at each byte that a CPU touched, and of who touched it."""
+    touched = 0
+    for of_cpu in line.touched.values():
+        touched |= of_cpu.read | of_cpu.written
+    bytes_ = (line.address + byte for byte in range(LINE) if touched >> byte & 1)
+    whole = [named for address in bytes_ if (named := names.data(address, phase.bases))]
     first = whole[0] if whole else Named("", 0)
-    writers = _functions(line.touchers, names, store=True)
-    readers = _functions(line.touchers, names, store=False)
+    counts: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
+    for toucher in line.touchers:
+        counts[toucher.store][names.function(toucher.pc)] += toucher.count
+    # Most frequent first.
+    readers, writers = (
+        sorted(by, key=lambda name: (-by[name], name))
+        for by in (counts[False], counts[True])
+    )
     return SharedLine(
         name=", ".join(dict.fromkeys(named.name for named in whole)),
         offset=first.offset,
@@ -370,28 +319,5 @@ def shared_line(line: MovedLine, phase: Phase, names: Names) -> SharedLine:
         false_share=(line.moved - line.shared) / line.moved if line.moved else 0.0,
         ios=line.ios / phase.ios,
         readers=tuple(name for name in readers if name not in writers),
-        writers=writers,
+        writers=tuple(writers),
     )
-
-
-def _named_bytes(line: MovedLine, phase: Phase, names: Names) -> Iterator[Named]:
-    """Yield what lies at each byte that a CPU touched."""
-    touched = 0
-    for of_cpu in line.touched.values():
-        touched |= of_cpu.read | of_cpu.written
-    for byte in range(LINE):
-        if touched >> byte & 1:
-            named = names.data(line.address + byte, phase.bases)
-            if named:
-                yield named
-
-
-def _functions(
-    touchers: Sequence[Toucher], names: Names, *, store: bool
-) -> tuple[str, ...]:
-    """Return the functions that store to a line, or load from it, most frequent first."""
-    counts: Counter[str] = Counter()
-    for toucher in touchers:
-        if toucher.store == store:
-            counts[names.function(toucher.pc)] += toucher.count
-    return tuple(sorted(counts, key=lambda name: (-counts[name], name)))

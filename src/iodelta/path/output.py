@@ -7,6 +7,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, dropwhile
+from typing import Any
 
 import msgspec
 
@@ -73,6 +74,10 @@ class CellOutput(msgspec.Struct, frozen=True):
     latencies: dict[Kind, Counts] = {}
     reads: dict[str, int] = {}
     """Read requests served per member device."""
+    births: tuple[str, ...] = ()
+    """Allocations of the kernel, a line each, where moved lines are counted."""
+    tags: str = ""
+    """Whether the tags of both CPUs begin ``apart``, in words of their own: else ``shared``, or ``unknown``."""
 
     def ios(self, place: str) -> int:
         """I/Os that fio counted, of all jobs and directions. Raises MeasureError."""
@@ -114,56 +119,52 @@ class Output(msgspec.Struct, frozen=True):
 
 def read(data: bytes, place: str) -> Output:
     """Return a guest's output. Raises MeasureError for one that is not whole."""
-    text = data.decode("utf-8", "replace")
-    parts = list(sections(text))
+    parts = list(sections(data.decode("utf-8", "replace")))
     if not parts or not parts[0][0].startswith("boot ") or parts[-1][0] != "end":
         raise MeasureError("the guest's output is not whole", place=place)
     cells: dict[int, CellOutput] = {}
-    symbols = ""
-    number = -1
+    symbols, number = "", -1
     for head, lines in parts[1:-1]:
         word, _, rest = head.partition(" ")
+        made: dict[str, Any] = {}
         if word == "symbols":
             symbols = unpacked("".join(lines), place)
             continue
-        if word == "cell":
+        if word == "cell" and rest.isdigit():
             number = int(rest)
             cells[number] = CellOutput()
-            continue
-        if number < 0:
+        elif number not in cells:
             raise MeasureError(
-                f"unexpected {head!r} in the guest's output", place=place
+                f"unexpected {head[:80]!r} in the guest's output", place=place
             )
-        cells[number] = _with(cells[number], word, rest, lines, place)
+        elif word == "reason":
+            cells[number], made = CellOutput(), {"reason": rest}
+        elif word == "json":
+            # fio writes notes before its report, for example that a synchronous engine has depth 1.
+            report = dropwhile(lambda line: not line.startswith("{"), lines)
+            made = {"fio": "\n".join(report).encode()}
+        elif word == "latencies":
+            made = {"latencies": _latencies(lines, place)}
+            if not made["latencies"]:
+                cells[number], made = CellOutput(), {"reason": "fio logged no I/O"}
+        elif word == "members":
+            rows = [line.split() for line in lines]
+            made = {"reads": {name: int(count[0]) for name, *count in rows if count}}
+        elif word == "births":
+            made = {"births": tuple(lines)}
+        elif word == "tags":
+            made = {"tags": rest}
+        else:
+            raise MeasureError(
+                f"unexpected section {word!r} in the guest's output", place=place
+            )
+        cells[number] = msgspec.structs.replace(cells[number], **made)
     return Output(parts[0][0].removeprefix("boot "), cells, symbols)
 
 
 def cell_of(outputs: Mapping[int, Output], boot: int, number: int) -> CellOutput | None:
     """Return the output of a cell in a boot; None if the boot or the cell did not complete."""
     return outputs[boot].cells.get(number) if boot in outputs else None
-
-
-def _with(
-    cell: CellOutput, word: str, rest: str, lines: list[str], place: str
-) -> CellOutput:
-    if word == "reason":
-        return CellOutput(reason=rest)
-    if word == "json":
-        # fio writes notes before its report, for example that a synchronous engine has depth 1.
-        report = dropwhile(lambda line: not line.startswith("{"), lines)
-        return msgspec.structs.replace(cell, fio="\n".join(report).encode())
-    if word == "latencies":
-        latencies = _latencies(lines, place)
-        if not latencies:
-            return CellOutput(reason="fio logged no I/O")
-        return msgspec.structs.replace(cell, latencies=latencies)
-    if word == "members":
-        rows = [line.split() for line in lines]
-        reads = {name: int(count[0]) for name, *count in rows if count}
-        return msgspec.structs.replace(cell, reads=reads)
-    raise MeasureError(
-        f"unexpected section {word!r} in the guest's output", place=place
-    )
 
 
 def sections(text: str) -> Iterator[tuple[str, list[str]]]:
@@ -187,12 +188,10 @@ def _latencies(lines: list[str], place: str) -> dict[Kind, Counts]:
         if match is None or match[1] not in KINDS:
             raise MeasureError(f"not a count of latencies: {line[:80]!r}", place=place)
         latencies.setdefault(KINDS[match[1]], []).append((int(match[2]), int(match[3])))
-    return {kind: _counts(pairs) for kind, pairs in latencies.items()}
-
-
-def _counts(pairs: list[tuple[int, int]]) -> Counts:
-    values, numbers = zip(*sorted(pairs), strict=True)
-    return Counts(values, numbers)
+    return {
+        kind: Counts(*zip(*sorted(pairs), strict=True))
+        for kind, pairs in latencies.items()
+    }
 
 
 def unpacked(text: str, place: str) -> str:
