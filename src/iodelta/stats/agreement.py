@@ -94,12 +94,17 @@ def agree(values: ArrayLike, errors: ArrayLike, level: float = LEVEL) -> Agreeme
     taus = GRID * max(typical, float(y.std()) / 10)
     means, mean_variances, weights = _posterior(y, variances, taus)
     hosts = len(y)
+    outside = (1.0 - level) / 2
+    shares = np.cumsum(weights)
+    low, middle, high = (
+        float(np.interp(share, shares, taus)) for share in (outside, 0.5, 1.0 - outside)
+    )
     return Agreement(
         Mixture(means, np.sqrt(mean_variances), weights).estimate(level, hosts),
         Mixture(means, np.sqrt(mean_variances + taus**2), weights).estimate(
             level, hosts
         ),
-        _spread(taus, weights, level, hosts),
+        Estimate(middle, low, high, level, hosts),
         _between(y, variances),
     )
 
@@ -185,15 +190,6 @@ def _posterior(
         np.exp(log_likelihood - log_likelihood.max()) * jeffreys * np.gradient(taus)
     )
     return means, 1.0 / total, weights / weights.sum()
-
-
-def _spread(taus: Floats, weights: Floats, level: float, hosts: int) -> Estimate:
-    outside = (1.0 - level) / 2
-    shares = np.cumsum(weights)
-    low, middle, high = (
-        float(np.interp(share, shares, taus)) for share in (outside, 0.5, 1.0 - outside)
-    )
-    return Estimate(middle, low, high, level, hosts)
 
 
 def _between(y: Floats, variances: Floats) -> float:

@@ -166,7 +166,14 @@ class Evidence:
         weight = -0.5 * (
             self._log_f[:, None] + np.log(xx) + freedom * np.log(rss)
         ) + np.log(mass)
-        weight += _log_tail((size - self._least) / error, freedom)
+        # Log P(T <= t); the normal's where the probability is too small for a double.
+        t = (size - self._least) / error
+        plain = stdtr(freedom, np.minimum(t, 1e8))
+        weight += np.asarray(
+            np.where(
+                plain > 1e-290, np.log(plain + _TINY), log_ndtr(np.maximum(t, -1e3))
+            )
+        )
         weight = np.where(known, weight, -np.inf)
         joint = np.exp(weight - weight.max())
         joint /= joint.sum()
@@ -330,11 +337,3 @@ def even_odds(
 def _masses(prior: Floats) -> Floats:
     """Prior probability that the change lies at or below each position."""
     return np.asarray(np.concatenate([[0.0], np.cumsum(prior)]) / prior.sum())
-
-
-def _log_tail(t: Floats, freedom: int) -> Floats:
-    """log P(T <= t); the normal's where the probability is too small for a double."""
-    plain = stdtr(freedom, np.minimum(t, 1e8))
-    return np.asarray(
-        np.where(plain > 1e-290, np.log(plain + _TINY), log_ndtr(np.maximum(t, -1e3)))
-    )

@@ -360,7 +360,44 @@ def segments(
             if hidden is None:
                 break
             tau = hidden
-    return _described(clean, se, tau, inflation, starts, lone)
+    inside, incidents = _without_incidents(clean, se, tau, inflation, starts)
+    levels_found, steps = [], []
+    for number, points in enumerate(inside):
+        levels_found.append(levels.level(clean[points], se[points], tau, inflation))
+        if number:
+            both = np.concatenate([inside[number - 1], points])
+            # The step before point ``at`` among the points ``both`` of the two segments it lies between.
+            at = int(points[0])
+            z = _scores(clean[both], se[both], tau, inflation)
+            place = int(np.searchsorted(both, at))
+            old, new = (
+                levels.level(clean[part], se[part], tau, inflation)
+                for part in (both[:place], both[place:])
+            )
+            drawn = {place for place, point in enumerate(both) if point in lone}
+            low, high = _vouched(location(z), drawn, len(both))
+            first, last = _vouched(location(z, CERTAIN), drawn, len(both))
+            steps.append(
+                Step(
+                    at=at,
+                    low=int(both[low]),
+                    high=int(both[high]),
+                    size=new.value - old.value,
+                    error=math.hypot(old.error, new.error),
+                    z=float(abs(z[place - 1])),
+                    found=int(both[-1]),
+                    first=int(both[first]),
+                    last=int(both[last]),
+                )
+            )
+    return Segments(
+        tuple(int(points[0]) for points in inside),
+        tuple(levels_found),
+        tuple(steps),
+        tuple(incidents),
+        lone,
+        tau,
+    )
 
 
 def _hidden(
@@ -415,63 +452,6 @@ def numbered(starts: Sequence[int], points: int) -> Indices:
     """Return the segment of each point, from 0."""
     return np.asarray(
         np.searchsorted(np.asarray(starts), np.arange(points), side="right") - 1
-    )
-
-
-def _described(
-    y: Floats,
-    se: Floats,
-    tau: float,
-    inflation: float,
-    starts: tuple[int, ...],
-    lone: tuple[int, ...],
-) -> Segments:
-    inside, incidents = _without_incidents(y, se, tau, inflation, starts)
-    levels_found, steps = [], []
-    for number, points in enumerate(inside):
-        levels_found.append(levels.level(y[points], se[points], tau, inflation))
-        if number:
-            both = np.concatenate([inside[number - 1], points])
-            steps.append(_between(y, se, tau, inflation, both, int(points[0]), lone))
-    return Segments(
-        tuple(int(points[0]) for points in inside),
-        tuple(levels_found),
-        tuple(steps),
-        tuple(incidents),
-        lone,
-        tau,
-    )
-
-
-def _between(
-    y: Floats,
-    se: Floats,
-    tau: float,
-    inflation: float,
-    both: Indices,
-    at: int,
-    lone: Collection[int],
-) -> Step:
-    """The step before point ``at`` among the points ``both`` of the two segments it lies between."""
-    z = _scores(y[both], se[both], tau, inflation)
-    place = int(np.searchsorted(both, at))
-    old, new = (
-        levels.level(y[part], se[part], tau, inflation)
-        for part in (both[:place], both[place:])
-    )
-    drawn = {place for place, point in enumerate(both) if point in lone}
-    low, high = _vouched(location(z), drawn, len(both))
-    first, last = _vouched(location(z, CERTAIN), drawn, len(both))
-    return Step(
-        at=at,
-        low=int(both[low]),
-        high=int(both[high]),
-        size=new.value - old.value,
-        error=math.hypot(old.error, new.error),
-        z=float(abs(z[place - 1])),
-        found=int(both[-1]),
-        first=int(both[first]),
-        last=int(both[last]),
     )
 
 

@@ -34,19 +34,16 @@ def smallest_share(draws: int) -> float:
     return 0.5**draws if draws <= EXACT_COINS else 1.0 / (DRAWS + 1)
 
 
-def _coins(count: int, seed: int) -> Signs:
-    """Rows of +-1, shape (patterns, count); row i and row -1 - i are mirror images."""
+def _replayed(coins: tuple[int, ...], seed: int) -> Signs:
+    names, index = np.unique(np.asarray(coins), return_inverse=True)
+    # Rows of +-1, shape (patterns, count); row i and row -1 - i are mirror images.
+    count = len(names)
     if count <= EXACT_COINS:
         bits = (np.arange(1 << count)[:, None] >> np.arange(count)) & 1
     else:
         half = np.random.default_rng(seed).integers(0, 2, size=(DRAWS // 2, count))
         bits = np.concatenate([half, 1 - half[::-1]])
-    return np.asarray(1 - 2 * bits, dtype=np.int8)
-
-
-def _replayed(coins: tuple[int, ...], seed: int) -> Signs:
-    names, index = np.unique(np.asarray(coins), return_inverse=True)
-    return np.ascontiguousarray(_coins(len(names), seed)[:, index])
+    return np.ascontiguousarray(np.asarray(1 - 2 * bits, dtype=np.int8)[:, index])
 
 
 kept_replays = lru_cache(maxsize=32)(_replayed)

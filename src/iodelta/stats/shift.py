@@ -89,12 +89,19 @@ def shift_function(
     """
     blocks = len(baseline)
     if blocks != len(variant):
-        return _nothing(
-            "shift.unequal",
-            f"{blocks} and {plural(len(variant), 'block')}",
-            "compare whole blocks",
+        return ShiftFunction(
+            (),
+            (
+                Finding(
+                    "shift.unequal",
+                    "warning",
+                    place,
+                    f"{blocks} and {plural(len(variant), 'block')}",
+                    "compare whole blocks",
+                ),
+            ),
             level,
-            place,
+            0,
         )
     if blocks < tails.MIN_BLOCKS:
         return ShiftFunction((), (tails.too_few_blocks(blocks, place),), level, blocks)
@@ -185,9 +192,3 @@ def _resolution(arms: Sequence[Sequence[Histogram]], p: float) -> float:
             if isinstance(percentile, tails.Percentile)
         )
     )
-
-
-def _nothing(
-    rule: str, what: str, remedy: str, level: float, place: str
-) -> ShiftFunction:
-    return ShiftFunction((), (Finding(rule, "warning", place, what, remedy),), level, 0)

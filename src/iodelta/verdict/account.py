@@ -83,22 +83,6 @@ class _Shown(NamedTuple):
     changes: tuple[float, ...] = ()
 
 
-def look_of(trace: Trace, at: int, rules: Rules) -> Look | None:
-    """Return the look at index ``at`` of a trace's plan, at its two-sided level; None for -1."""
-    if at < 0:
-        return None
-    plan = trace.claim.plan
-    blocks = plan.blocks[at]
-    planned = blocks in rules.looks or blocks in rules.extension
-    return Look(
-        at,
-        blocks,
-        2.0 * nominal_tails(plan, rules.alpha / 2)[at],
-        at == len(plan.blocks) - 1,
-        planned,
-    )
-
-
 def _account(
     job: Job,
     trace: Trace,
@@ -109,7 +93,20 @@ def _account(
     means: bool,
 ) -> Verdict:
     unit = job.unit
-    look = look_of(trace, outcome.at, rules)
+    # The look at index ``at`` of a trace's plan, at its two-sided level; None for -1.
+    if outcome.at < 0:
+        look = None
+    else:
+        plan = trace.claim.plan
+        blocks = plan.blocks[outcome.at]
+        planned = blocks in rules.looks or blocks in rules.extension
+        look = Look(
+            outcome.at,
+            blocks,
+            2.0 * nominal_tails(plan, rules.alpha / 2)[outcome.at],
+            outcome.at == len(plan.blocks) - 1,
+            planned,
+        )
     used = len(unit.d)
     findings = list(unit.all_findings)
     word, alone, step = outcome.word, trace.alone, outcome.step
@@ -165,7 +162,7 @@ def _account(
         deployed=shown.deployed,
         stalls=shown.stalls,
         course=shown.course,
-        flagged=_flagged(unit, used),
+        flagged=(int(flagged_blocks(unit, used).sum()) if unit.baseline_flags else 0),
         flags=flags_of(unit, used),
         unflagged=shown.unflagged,
         two_speeds=shown.two_speeds,
@@ -311,10 +308,6 @@ def _stalls(unit: Units, used: int) -> Stalls | None:
     )
 
 
-def _flagged(unit: Units, used: int) -> int:
-    return int(flagged_blocks(unit, used).sum()) if unit.baseline_flags else 0
-
-
 def _smallest_p(unit: Units, used: int, rules: Rules) -> float | None:
     """Return the smallest p value that the draws behind the units allow: exact for ranks, else that of a replay."""
     if not used:
@@ -430,7 +423,13 @@ def _phrase(
     if word == "inconclusive" and withheld is not None:
         return explain.withheld(*withheld, unit.variant, unit.conditioning)
     if word == "inconclusive" and trace.few_trials:
-        return _few_trials(unit, used, rules)
+        count = counted(unit, used)
+        if not count.enough_for(rules.stalls):
+            return explain.few_trials(count, rules.stalls)
+        more, fewer = unit.stalled_by(used) or ((), ())
+        if len(fewer) > len(more):
+            return explain.stalls_reach(unit.baseline, len(fewer), used)
+        return explain.stalls_reach(unit.variant, len(more), used)
     if word == "inconclusive" and unit.hosts:
         return explain.hosts(typical_over(numbers.d, unit.hosts), len(set(unit.hosts)))
     if word == "equivalent":
@@ -453,16 +452,6 @@ def _phrase(
             is_rate=unit.higher_is_better,
         )
     return explain.phrase_of(word, numbers.typical.low, numbers.typical.high, margin)
-
-
-def _few_trials(unit: Units, used: int, rules: Rules) -> str:
-    count = counted(unit, used)
-    if not count.enough_for(rules.stalls):
-        return explain.few_trials(count, rules.stalls)
-    more, fewer = unit.stalled_by(used) or ((), ())
-    if len(fewer) > len(more):
-        return explain.stalls_reach(unit.baseline, len(fewer), used)
-    return explain.stalls_reach(unit.variant, len(more), used)
 
 
 def _so_far(job: Job, rules: Rules) -> str:

@@ -126,7 +126,13 @@ def joint(changes: Sequence[HostChange], margin: float, *, level: float) -> Join
         word = _of_these(changes, margin, level, differs=pair is not None)
     elif _denied(word, changes, margin, level):
         word = "depends on the machine"
-    elif word.endswith("everywhere") and not _all_precise(changes, margin, level):
+    elif word.endswith("everywhere") and not (
+        all(
+            -float(stdtrit(one.spare, (1.0 - level) / 2)) * one.error
+            <= max(margin, abs(one.value))
+            for one in changes
+        )
+    ):
         word = (
             "inconclusive"
             if word.startswith("equivalent")
@@ -161,17 +167,6 @@ def _of_these(
     if abs(mean) <= reach or abs(mean) + reach < margin:
         return "inconclusive"
     return "regression on these hosts" if mean > 0.0 else "improvement on these hosts"
-
-
-def _all_precise(changes: Sequence[HostChange], margin: float, level: float) -> bool:
-    """Return whether every host knows its own change to within the margin: no host that hardly measured is part of
-    "all".
-    """
-    return all(
-        -float(stdtrit(one.spare, (1.0 - level) / 2)) * one.error
-        <= max(margin, abs(one.value))
-        for one in changes
-    )
 
 
 def _on_average(word: JointWord, values: Sequence[float], level: float) -> JointWord:

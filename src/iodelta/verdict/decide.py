@@ -243,7 +243,10 @@ def _take(
         unit, trace, look, blocks, each, rules
     ):
         few = True
-        word, alone = (_unless_equivalent(candidate) for candidate in (word, alone))
+        word, alone = (
+            ("inconclusive" if candidate == "equivalent" else candidate)
+            for candidate in (word, alone)
+        )
     trace.few_trials = few
     trace.critical[look] = seen.critical_at(claimed)
     alone_critical = seen.critical_at(each)
@@ -326,7 +329,3 @@ def _judged(unit: Units, trace: Trace, look: int, blocks: int) -> Floats | None:
     """Return the log-ratios judged at a look, within a speed; None where the units have no values of their own."""
     machine = trace.machine.get(look)
     return None if machine is None else unit.d[:blocks] - machine.added
-
-
-def _unless_equivalent(word: Word) -> Word:
-    return "inconclusive" if word == "equivalent" else word

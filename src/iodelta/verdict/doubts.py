@@ -38,7 +38,18 @@ def doubts_of(
     findings += _one_block(unit, used)
     findings += _carry(unit, trace, at, numbers)
     findings += _not_reached(unit, numbers)
-    findings += _flags(unit, used)
+    findings += [
+        Finding(
+            "verdict.uneven-flags",
+            "warning",
+            unit.place,
+            f"{flags.rule}: {flags.variant} {unit.variant} runs, {flags.baseline} {unit.baseline} runs of "
+            f"{flags.trials} each; a cost of that variant, or chance (p = {flags.p:.2g})",
+            "treat it as part of the change; look at what the flagged trials have in common",
+        )
+        for flags in flags_of(unit, used)
+        if flags.p < UNEVEN
+    ]
     findings += _apart(unit, numbers)
     trend = _not_interleaved(unit, used, numbers.typical) if judged else None
     return ([*findings, trend], True) if trend is not None else (findings, False)
@@ -133,22 +144,6 @@ def _not_reached(unit: Units, numbers: Numbers) -> list[Finding]:
     ]
 
 
-def _flags(unit: Units, used: int) -> list[Finding]:
-    """Flags that fall on one arm more often than chance explains: a cost of that variant, not noise."""
-    return [
-        Finding(
-            "verdict.uneven-flags",
-            "warning",
-            unit.place,
-            f"{flags.rule}: {flags.variant} {unit.variant} runs, {flags.baseline} {unit.baseline} runs of "
-            f"{flags.trials} each; a cost of that variant, or chance (p = {flags.p:.2g})",
-            "treat it as part of the change; look at what the flagged trials have in common",
-        )
-        for flags in flags_of(unit, used)
-        if flags.p < UNEVEN
-    ]
-
-
 def _not_interleaved(unit: Units, used: int, typical: Estimate) -> Finding | None:
     """Where the variants were not interleaved, a drift that could make up half of the change forbids a verdict."""
     old_at, new_at = unit.baseline_at[:used], unit.variant_at[:used]
@@ -158,7 +153,9 @@ def _not_interleaved(unit: Units, used: int, typical: Estimate) -> Finding | Non
         or not (np.isfinite(values) & (values > 0)).all()
     ):
         return None
-    if _one_by_one(old_at, new_at):
+    # Whether each block ended before the next began, so that the variants took turns. Always true of one block.
+    first, last = np.minimum(old_at, new_at), np.maximum(old_at, new_at)
+    if bool((last[:-1] < first[1:]).all()):
         return None
     span = max(old_at.max(), new_at.max()) - min(old_at.min(), new_at.min())
     if abs(float(new_at.mean() - old_at.mean())) <= APART * span:
@@ -180,12 +177,6 @@ def _not_interleaved(unit: Units, used: int, typical: Estimate) -> Finding | Non
         f"the variants did not run interleaved, and a drift over time{size} cannot be separated from the change",
         "run both variants in each block, in random order",
     )
-
-
-def _one_by_one(old_at: Floats, new_at: Floats) -> bool:
-    """Return whether each block ended before the next began, so that the variants took turns. Always true of one block."""
-    first, last = np.minimum(old_at, new_at), np.maximum(old_at, new_at)
-    return bool((last[:-1] < first[1:]).all())
 
 
 def _one_block(unit: Units, used: int) -> list[Finding]:

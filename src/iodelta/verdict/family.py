@@ -140,7 +140,16 @@ def _screened(
     stage_1 = stage_1_end(units, rules)
     cut_short = next((number for number in sorted(ended) if number < stage_1), None)
     if cut_short is not None:
-        return _at_once(units, rules, cut_short), None
+        # The budget ended in stage 1, so no fresh blocks will come: one look at the blocks so far, Holm over
+        # the whole family.
+        alpha = rules.alpha / (2 * max(rules.comparisons, len(units)))
+        parts = [unit.part(0, unit.until(cut_short)) for unit in units]
+        return (
+            [
+                Job(part, Claim(one_look(len(part.d), 1.0 - rules.reserve), alpha))
+                for part in parts
+            ]
+        ), None
     if math.isinf(stage_1):
         return [
             Job(unit, Claim(NO_LOOKS, 0.0), standing="screening") for unit in units
@@ -170,17 +179,6 @@ def _screened(
     return jobs, kept
 
 
-def _at_once(units: Sequence[Units], rules: Rules, end: int) -> list[Job]:
-    """Return the budget ended in stage 1, so no fresh blocks will come: one look at the blocks so far, Holm over the
-    whole family."""
-    alpha = rules.alpha / (2 * max(rules.comparisons, len(units)))
-    parts = [unit.part(0, unit.until(end)) for unit in units]
-    return [
-        Job(part, Claim(one_look(len(part.d), 1.0 - rules.reserve), alpha))
-        for part in parts
-    ]
-
-
 def _directions(units: Sequence[Units], rules: Rules) -> Iterator[tuple[bool, bool]]:
     """Yield whether stage 1 keeps each comparison as perhaps worse, and as perhaps better."""
     for unit, sign in zip(units, signs_of(units, rules), strict=True):
@@ -196,7 +194,10 @@ def _carries(p_family: float, job: Job, trace: Trace, rules: Rules) -> bool:
         open_
         and rules.family != "each"
         and p_family <= rules.alpha
-        and _may(job.claim, trace.alone)
+        and (
+            (trace.alone == "regression" and job.claim.worse)
+            or (trace.alone == "improvement" and job.claim.better)
+        )
     )
 
 
@@ -307,12 +308,6 @@ def _by_question(
             )
         before = min(best[row][1] for row in rows)
     return best
-
-
-def _may(claim: Claim, word: Word) -> bool:
-    return (word == "regression" and claim.worse) or (
-        word == "improvement" and claim.better
-    )
 
 
 def _step(job: Job, trace: Trace, word: Word) -> Step:

@@ -43,7 +43,7 @@ from iodelta.verdict.family import (
     resolve,
     stage_1_end,
 )
-from iodelta.verdict.metrics import SYNC, Metric
+from iodelta.verdict.metrics import SYNC
 from iodelta.verdict.model import FamilySummary, Judgement, Look, Step, Verdict
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.series import Series, blocks_of, finished_of, series_from
@@ -121,9 +121,49 @@ def judge_all(
     what was seen): there a last, unplanned look spends what alpha is left. ``boots`` and ``hosts`` map trial
     numbers to boot and host ids. Untrustworthy input becomes findings; no exception, no verdict.
     """
-    return judge_series(
-        _all_series(trials, rules, baseline, variants, boots, hosts), rules, ended=ended
-    )
+    # Cells x variants x metrics, in first-seen order; metrics of a direction that a cell does not do are left
+    # out.
+    cells: dict[str, list[Trial]] = {}
+    seen: dict[str, None] = {}
+    for trial in trials:
+        cells.setdefault(trial.cell, []).append(trial)
+        seen[trial.variant] = None
+    compared = [
+        name for name in (seen if variants is None else variants) if name != baseline
+    ]
+    every_series = []
+    around = surroundings_of(chain.from_iterable(cells.values()), hosts)
+    for cell, cell_trials in cells.items():
+        blocks = blocks_of(cell_trials)
+        finished = finished_of(blocks)
+        # The metrics of what the trials of a cell do.
+        directions = chain.from_iterable(trial.directions for trial in cell_trials)
+        kinds: set[str] = {direction.kind for direction in directions}
+        if any(trial.sync is not None for trial in cell_trials):
+            kinds.add(SYNC)
+        for metric, name in product(
+            (
+                [
+                    metric
+                    for metric in rules.metrics
+                    if metric.kind not in KINDS or metric.kind in kinds
+                ]
+            ),
+            compared,
+        ):
+            pairs = series_from(
+                blocks,
+                metric,
+                baseline,
+                name,
+                cell=cell,
+                finished=finished,
+                boots=boots,
+                hosts=hosts,
+                around=around[cell],
+            )
+            every_series.append(pairs)
+    return judge_series(every_series, rules, ended=ended)
 
 
 def next_step(verdicts: Iterable[Verdict]) -> Step:
@@ -144,57 +184,6 @@ def _verdicts(jobs: Sequence[Job], rules: Rules) -> list[Verdict]:
     return accounts(jobs, traces, resolve(jobs, traces, rules), rules)
 
 
-def _all_series(
-    trials: Iterable[Trial],
-    rules: Rules,
-    baseline: str,
-    variants: Sequence[str] | None,
-    boots: Mapping[int, str] | None,
-    hosts: Mapping[int, str] | None,
-) -> list[Series]:
-    """Cells x variants x metrics, in first-seen order; metrics of a direction that a cell does not do are left out."""
-    cells: dict[str, list[Trial]] = {}
-    seen: dict[str, None] = {}
-    for trial in trials:
-        cells.setdefault(trial.cell, []).append(trial)
-        seen[trial.variant] = None
-    compared = [
-        name for name in (seen if variants is None else variants) if name != baseline
-    ]
-    every_series = []
-    around = surroundings_of(chain.from_iterable(cells.values()), hosts)
-    for cell, cell_trials in cells.items():
-        blocks = blocks_of(cell_trials)
-        finished = finished_of(blocks)
-        for metric, name in product(_done(cell_trials, rules), compared):
-            pairs = series_from(
-                blocks,
-                metric,
-                baseline,
-                name,
-                cell=cell,
-                finished=finished,
-                boots=boots,
-                hosts=hosts,
-                around=around[cell],
-            )
-            every_series.append(pairs)
-    return every_series
-
-
-def _done(trials: Sequence[Trial], rules: Rules) -> list[Metric]:
-    """Return the metrics of what the trials of a cell do."""
-    directions = chain.from_iterable(trial.directions for trial in trials)
-    kinds: set[str] = {direction.kind for direction in directions}
-    if any(trial.sync is not None for trial in trials):
-        kinds.add(SYNC)
-    return [
-        metric
-        for metric in rules.metrics
-        if metric.kind not in KINDS or metric.kind in kinds
-    ]
-
-
 def _trials_at(series: Sequence[Series]) -> dict[str, NDArray[np.float64]]:
     """Return the numbers of every variant's trials in all cells, ascending."""
     by_variant: dict[str, set[int]] = {}
@@ -204,15 +193,6 @@ def _trials_at(series: Sequence[Series]) -> dict[str, NDArray[np.float64]]:
         name: np.array(sorted(numbers), dtype=float)
         for name, numbers in by_variant.items()
     }
-
-
-def _late(rules: Rules) -> Rules:
-    """With the late looks only, and always the last."""
-    looks = (
-        *(blocks for blocks in rules.looks[:-1] if blocks >= PATIENT),
-        rules.looks[-1],
-    )
-    return msgspec.structs.replace(rules, looks=looks)
 
 
 def _over_cells(units: Sequence[Units]) -> list[list[Units]]:
@@ -238,7 +218,12 @@ def _overall(
                 member.part(0, member.before(rules.screen.blocks)) for member in members
             ]
         unit = _mean_unit(members, sorted(ended), rules)
-        plan = plan_of(_late(rules), unit.ended)
+        # With the late looks only, and always the last.
+        looks = (
+            *(blocks for blocks in rules.looks[:-1] if blocks >= PATIENT),
+            rules.looks[-1],
+        )
+        plan = plan_of(msgspec.structs.replace(rules, looks=looks), unit.ended)
         if rules.family == "screen":
             plan = one_look(len(unit.d), 1.0 - rules.reserve)
         jobs.append(Job(unit, Claim(plan, rules.alpha / 2)))

@@ -98,7 +98,12 @@ def seen_at(
     """Return the p values of one look. ``level`` is the largest that a p value will be held against, ``parts`` a
     factor for statistics of the same cell and variant that cannot be replayed with these. The ``latest`` look is always replayed:
     its intervals and what is projected from it need the level of a single test."""
-    typical = _typical(tested)
+    # Signed-rank p values of "worse" and "better" than 0, beyond what the source's resolution may have added.
+    width = tested.width()
+    if not width.any():
+        typical = _rank_tails(tested, np.zeros(len(width)))
+    else:
+        typical = (_rank_tails(tested, width)[0], _rank_tails(tested, -width)[1])
     total = _total(tested)
     above = np.array([typical[0], *([total[0]] if total else [])])
     below = np.array([typical[1], *([total[1]] if total else [])])
@@ -113,20 +118,15 @@ def seen_at(
     else:
         above, below = statistics * above, statistics * below
     above, below = np.minimum(1.0, parts * above), np.minimum(1.0, parts * below)
-    within = [_typical_within(tested, margin)]
+    # The larger p value of "above -margin" and "below margin", the resolution taken off the margin.
+    room = margin - tested.width()
+    inside = np.maximum(_rank_tails(tested, -room)[0], _rank_tails(tested, room)[1])
+    within = [np.where(room > 0, inside, 1.0)]
     if tested.totals is not None:
         within.append(_total_within(tested, margin, level))
     return Seen(
         above, below, np.array(within), statistics, parts, smallest, tested.exact
     )
-
-
-def _typical(tested: Tested) -> tuple[Floats, Floats]:
-    """Signed-rank p values of "worse" and "better" than 0, beyond what the source's resolution may have added."""
-    width = tested.width()
-    if not width.any():
-        return _rank_tails(tested, np.zeros(len(width)))
-    return _rank_tails(tested, width)[0], _rank_tails(tested, -width)[1]
 
 
 def _rank_tails(tested: Tested, mu: Floats) -> tuple[Floats, Floats]:
@@ -154,13 +154,6 @@ def signed_ranks(d: Floats) -> Floats:
         axis=1,
     )
     return np.asarray(np.sign(d) * ranks)
-
-
-def _typical_within(tested: Tested, margin: float) -> Floats:
-    """Return the larger p value of "above -margin" and "below margin", the resolution taken off the margin."""
-    room = margin - tested.width()
-    inside = np.maximum(_rank_tails(tested, -room)[0], _rank_tails(tested, room)[1])
-    return np.where(room > 0, inside, 1.0)
 
 
 def _student(arms: Arms) -> tuple[Floats, Floats]:

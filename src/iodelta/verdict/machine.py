@@ -160,7 +160,19 @@ def _carry(unit: Units, blocks: int, *, onto: int | None = None) -> Carry | None
         for group in (own, ~own):
             if group.any():
                 d[group] = drawn_in(d[group])
-    levels = _levels(unit, blocks, exposed.mean(axis=1), order)
+    # The mean logarithms of the blocks, each host's by themselves; None where a value has none.
+    exposure = exposed.mean(axis=1)
+    logs = _worse(unit, blocks, stall=DEEP)
+    if logs is None:
+        levels = None
+    else:
+        level = logs.mean(axis=0)
+        at = (unit.baseline_at[:blocks] + unit.variant_at[:blocks]) / 2
+        before = np.full(blocks, np.inf) if unit.hosts else at - at.min() + 0.5
+        level, exposure = (
+            within_hosts(rows, unit.hosts)[..., order] for rows in (level, exposure)
+        )
+        levels = Levels(level, exposure, before)
     carry = carry_over(d, inside, share, levels, clean=onto == 1)
     return carry if carry.known else None
 
@@ -189,22 +201,6 @@ def _worse(unit: Units, blocks: int, stall: float) -> Floats | None:
     logs[1] = np.where(d >= usual + stall, logs[0] + usual, logs[1])
     logs[0] = np.where(d <= usual - stall, logs[1] - usual, logs[0])
     return logs if np.isfinite(logs).all() else None
-
-
-def _levels(
-    unit: Units, blocks: int, exposure: Floats, order: NDArray[np.intp]
-) -> Levels | None:
-    """Return the mean logarithms of the blocks, each host's by themselves; None where a value has none."""
-    logs = _worse(unit, blocks, stall=DEEP)
-    if logs is None:
-        return None
-    level = logs.mean(axis=0)
-    at = (unit.baseline_at[:blocks] + unit.variant_at[:blocks]) / 2
-    before = np.full(blocks, np.inf) if unit.hosts else at - at.min() + 0.5
-    level, exposure = (
-        within_hosts(rows, unit.hosts)[..., order] for rows in (level, exposure)
-    )
-    return Levels(level, exposure, before)
 
 
 def within_hosts(values: Floats, hosts: Sequence[str]) -> Floats:

@@ -18,7 +18,6 @@ from iodelta.stats.cost import switches_per_io, system_ns_per_io
 from iodelta.trial import (
     Direction,
     Finding,
-    Histogram,
     Kind,
     Latency,
     Quantity,
@@ -261,7 +260,13 @@ def resolution_of(trial: Trial, wanted: Metric) -> float:
     if percent is None:
         return _half_width(latency.mean)
     if latency.histogram is not None and latency.histogram.total:
-        return _bin_half_width(latency.histogram, percent / 100.0)
+        # Half the width of the quantile's bin, times how far the bin is from holding few of the samples.
+        p = percent / 100.0
+        place = min(latency.histogram.place(p), len(latency.histogram.counts) - 1)
+        crowd = (latency.histogram.counts[place] / latency.histogram.total - SPARSE) / (
+            CROWDED - SPARSE
+        )
+        return _half_bin(latency.histogram.indexes[place]) * min(1.0, max(0.0, crowd))
     printed = latency.percentiles.get(percent)
     if printed is None or not printed.value > 0:
         return 0.0
@@ -279,13 +284,6 @@ def _half_width(quantity: Quantity) -> float:
 def _half_bin(index: int) -> float:
     low, high = bin_edges(index)
     return 0.5 * math.log(high / low) if low else 0.0
-
-
-def _bin_half_width(histogram: Histogram, p: float) -> float:
-    """Half the width of the quantile's bin, times how far the bin is from holding few of the samples."""
-    place = min(histogram.place(p), len(histogram.counts) - 1)
-    crowd = (histogram.counts[place] / histogram.total - SPARSE) / (CROWDED - SPARSE)
-    return _half_bin(histogram.indexes[place]) * min(1.0, max(0.0, crowd))
 
 
 def percent_of(point: str) -> float | None:

@@ -102,11 +102,16 @@ def numbers_of(
             [part for part in totals if part is not None],
         )
     sd = spread_of(d)
-    not_reached = _not_reached(machine.ahead, rules)
+    not_reached = (
+        machine.ahead is not None
+        and machine.ahead.shown
+        and float(np.abs(machine.ahead.value).max()) > _slight(rules)
+    )
     deployed = _deployed(unit, d, machine.ahead, typical, rules)
     shown = total if trace.basis == "total" and total is not None else typical
     if not_reached and deployed is not None:
         shown = deployed
+    flagged = flagged_blocks(unit, len(d))
     return Numbers(
         shown=shown,
         typical=typical,
@@ -115,7 +120,11 @@ def numbers_of(
         deployed=deployed,
         not_reached=not_reached,
         corrected=_corrected(unit, trace, outcome, rules),
-        unflagged=_unflagged(unit, d, typical.level),
+        unflagged=(
+            _of_some(unit, d, ~flagged, typical.level)
+            if len(flagged) == len(d) and flagged.any()
+            else None
+        ),
         carry=machine.carry,
         onto=(machine.onto(0), machine.onto(1)),
         d=d,
@@ -206,14 +215,6 @@ def _deployed(
     best = int(np.argmax(np.abs(ahead.value) / np.maximum(ahead.half, 1e-12)))
     value = estimates[best].value if ahead.shown else typical.value
     return Estimate(value, deployed.low, deployed.high, deployed.level, deployed.n)
-
-
-def _not_reached(ahead: Ahead | None, rules: Rules) -> bool:
-    return (
-        ahead is not None
-        and ahead.shown
-        and float(np.abs(ahead.value).max()) > _slight(rules)
-    )
 
 
 def _slight(rules: Rules) -> float:
@@ -320,15 +321,6 @@ def _total(
     wide = unit.resolution
     return Estimate(
         estimate.value, estimate.low - wide, estimate.high + wide, level, used
-    )
-
-
-def _unflagged(unit: Units, d: Floats, level: float) -> Estimate | None:
-    flagged = flagged_blocks(unit, len(d))
-    return (
-        _of_some(unit, d, ~flagged, level)
-        if len(flagged) == len(d) and flagged.any()
-        else None
     )
 
 

@@ -113,7 +113,24 @@ def _projected(
             float(d.mean())
             + (d - d.mean()) * float(mean.within[0]) * math.sqrt(used) / numbers.sd
         )
-    doubt = _doubt(numbers, rules)
+    # The carry-over that a change is held against in plain blocks: under the memory that leaves most open; for
+    # an improvement also what the baseline's trials alone may suffer.
+    carry = numbers.carry
+    if carry is None or rules.carry != "tested":
+        doubt = None
+    else:
+        errors = np.abs(carry.share) * carry.error
+        at = int(np.argmax(errors))
+        share, error = float(carry.share[at]), float(errors[at])
+        alone = numbers.onto[0]
+        widest = error if alone is None else float(np.abs(alone.share * alone.error)[0])
+        doubt = Doubt(
+            share * float(carry.value[at]),
+            error,
+            SHOWN_WITHOUT,
+            carry.quantile,
+            max(1.0, widest / max(error, 1e-12)),
+        )
     return projection(value, d, ahead, hurdles, seed=rules.seed, doubt=doubt, calm=calm)
 
 
@@ -134,23 +151,3 @@ def _reachable(job: Job, numbers: Numbers, used: int, rules: Rules) -> float | N
     last = planned[-1] if planned else rules.looks[-1]
     reach = half * math.sqrt(used / max(last, used)) + abs(numbers.typical.value)
     return relative(reach) if reach > math.log1p(rules.margin) else None
-
-
-def _doubt(numbers: Numbers, rules: Rules) -> Doubt | None:
-    """Return the carry-over that a change is held against in plain blocks: under the memory that leaves most open; for
-    an improvement also what the baseline's trials alone may suffer."""
-    carry = numbers.carry
-    if carry is None or rules.carry != "tested":
-        return None
-    errors = np.abs(carry.share) * carry.error
-    at = int(np.argmax(errors))
-    share, error = float(carry.share[at]), float(errors[at])
-    alone = numbers.onto[0]
-    widest = error if alone is None else float(np.abs(alone.share * alone.error)[0])
-    return Doubt(
-        share * float(carry.value[at]),
-        error,
-        SHOWN_WITHOUT,
-        carry.quantile,
-        max(1.0, widest / max(error, 1e-12)),
-    )

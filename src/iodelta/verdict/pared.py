@@ -68,11 +68,6 @@ def _percents(wanted: Iterable[Metric], kind: str, family: str) -> list[float]:
     return [point for point in points if point is not None]
 
 
-def _is_near(percent: float, percents: Iterable[float]) -> bool:
-    """Return whether it is one of them, as ``Latency.quantile`` compares them."""
-    return any(abs(percent - wanted) < 1e-9 for wanted in percents)
-
-
 def _latency(latency: Latency | None, percents: Sequence[float]) -> Latency | None:
     if latency is None:
         return None
@@ -83,7 +78,7 @@ def _latency(latency: Latency | None, percents: Sequence[float]) -> Latency | No
     printed = {
         percent: quantity
         for percent, quantity in latency.percentiles.items()
-        if not is_binned and _is_near(percent, percents)
+        if not is_binned and any(abs(percent - wanted) < 1e-9 for wanted in percents)
     }
     return replace(
         latency,

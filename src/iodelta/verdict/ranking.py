@@ -82,16 +82,6 @@ def sequential_level(rules: Rules) -> float:
     )
 
 
-def _no_blocks(place: str) -> Finding:
-    return Finding(
-        "ranking.no-blocks",
-        "warning",
-        place,
-        "no block holds a usable value of every variant: nothing can be ranked",
-        "run all variants in the same blocks",
-    )
-
-
 def rank(
     series: Sequence[Series], rules: Rules, *, level: float | None = None
 ) -> CellRanking:
@@ -116,7 +106,13 @@ def rank(
     )
     cell, metric = series[0].cell, series[0].metric
     if not shared:
-        nothing = _no_blocks(f"cell {cell}, {metric.name}")
+        nothing = Finding(
+            "ranking.no-blocks",
+            "warning",
+            f"cell {cell}, {metric.name}",
+            "no block holds a usable value of every variant: nothing can be ranked",
+            "run all variants in the same blocks",
+        )
         return CellRanking(cell, metric, (), (), (), 0, level, (*findings, nothing))
     names = [series[0].baseline, *(unit.variant for unit in usable)]
     columns = [unit.d[np.isin(unit.numbers, list(shared))] for unit in usable]
@@ -157,22 +153,29 @@ def _rank(
         distinct = estimate.low > 0 or estimate.high < 0
         if distinct:
             beaten.add(behind)
-        pairs.append(Pair(ahead, behind, _as_change(estimate, metric), distinct))
+        # A log-ratio that is positive when worse, as relative change of the metric itself.
+        worse = estimate
+        if metric.better == "higher":
+            worse = Estimate(
+                -worse.value, -worse.high, -worse.low, worse.level, worse.n
+            )
+        low, high = (
+            relative(end) if math.isfinite(end) else None
+            for end in (worse.low, worse.high)
+        )
+        pairs.append(
+            Pair(
+                ahead,
+                behind,
+                Change(relative(worse.value), low, high, worse.level),
+                distinct,
+            )
+        )
     ranked = tuple(names[at] for at in order)
     best = tuple(name for name in ranked if name not in beaten)
     return CellRanking(
         cell, metric, ranked, best, tuple(pairs), badness.shape[1], level, findings
     )
-
-
-def _as_change(worse: Estimate, metric: Metric) -> Change:
-    """Return a log-ratio that is positive when worse, as relative change of the metric itself."""
-    if metric.better == "higher":
-        worse = Estimate(-worse.value, -worse.high, -worse.low, worse.level, worse.n)
-    low, high = (
-        relative(end) if math.isfinite(end) else None for end in (worse.low, worse.high)
-    )
-    return Change(relative(worse.value), low, high, worse.level)
 
 
 def _as_loss(

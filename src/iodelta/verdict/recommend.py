@@ -193,7 +193,8 @@ def _choose(
     rivals = [
         tally
         for tally in behind
-        if tally.variant in first.losses and _shown(tally) <= first.weighted
+        if tally.variant in first.losses
+        and max(tally.losses.values(), default=0.0) <= first.weighted
     ]
     if rivals:
         losses = ", ".join(map(_loss, (first, *rivals)))
@@ -235,29 +236,20 @@ def _winners(ordered: Sequence[_Tally], margin: float) -> tuple[_Tally, list[_Ta
         tally for tally in ordered if tally.weighted <= ordered[0].weighted + margin
     ]
     first = next((tally for tally in close if not tally.losses), ordered[0])
-    return first, _level_with(
-        first, [tally for tally in close if not _differ(first, tally)]
-    )
-
-
-def _level_with(first: _Tally, tied: Sequence[_Tally]) -> list[_Tally]:
-    """Return those of ``tied`` that lose to none of them."""
-    variants = {tally.variant for tally in tied}
-    return [
+    # Those of ``tied`` that lose to none of them.
+    tied = [
         tally
-        for tally in tied
-        if tally is not first and variants.isdisjoint(tally.losses)
+        for tally in close
+        if not (first.variant in tally.losses or tally.variant in first.losses)
     ]
-
-
-def _differ(first: _Tally, other: _Tally) -> bool:
-    """Return whether either was shown to lose to the other."""
-    return first.variant in other.losses or other.variant in first.losses
-
-
-def _shown(tally: _Tally) -> float:
-    """Return the greatest weighted loss that is shown."""
-    return max(tally.losses.values(), default=0.0)
+    variants = {tally.variant for tally in tied}
+    return first, (
+        [
+            tally
+            for tally in tied
+            if tally is not first and variants.isdisjoint(tally.losses)
+        ]
+    )
 
 
 def _sentence(chosen: Sequence[_Tally], behind: Sequence[_Tally], where: str) -> str:

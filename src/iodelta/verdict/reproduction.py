@@ -151,7 +151,7 @@ def _of_no_change(here: Estimate, delta: float) -> tuple[Word, str]:
     """Where the original excludes a change beyond the margin."""
     if _within(here, delta):
         return "reproduced", "no change beyond the margin there, and none here"
-    if _changed(here, delta):
+    if _shown(here) and not _within(here, delta):
         return "seen only here", "no change beyond the margin there"
     return "inconclusive", "no change there; a change here cannot be ruled out"
 
@@ -220,8 +220,3 @@ def _shown(estimate: Estimate) -> bool:
 
 def _within(estimate: Estimate, bound: float) -> bool:
     return -bound < estimate.low and estimate.high < bound
-
-
-def _changed(estimate: Estimate, delta: float) -> bool:
-    """Zero is excluded and the margin is not."""
-    return _shown(estimate) and not _within(estimate, delta)

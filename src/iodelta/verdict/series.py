@@ -169,6 +169,13 @@ def series_from(
         blocks if thin is None else {}, (baseline, variant), read, refused, missing
     )
     olds, news = [old for _, old, _ in kept], [new for _, _, new in kept]
+    # How many trials before a counted one do not count, at most.
+    own = chain.from_iterable(block.values() for block in around.conditioning.values())
+    # The median over blocks of what the two arms' bins or rounding may add up to.
+    widths = [
+        resolution_of(old[0], metric) + resolution_of(new[0], metric)
+        for _, old, new in kept
+    ]
     return Series(
         cell,
         metric,
@@ -200,8 +207,8 @@ def series_from(
         variant_after=_afters(news, around, baseline, variant),
         direct=_direct(kept, around, read, baseline, variant),
         uncounted=_uncounted(kept, around, read, baseline, variant),
-        conditioning=_most_conditioning(around),
-        resolution=_resolution(kept, metric),
+        conditioning=max(map(len, own), default=0),
+        resolution=(sorted(widths)[len(widths) // 2] if widths else 0.0),
         baseline_flags=tuple(map(_flags, olds)),
         variant_flags=tuple(map(_flags, news)),
         started=tuple([min(old[0].started, new[0].started) for _, old, new in kept]),
@@ -252,12 +259,6 @@ def _last_number(runs: Sequence[Trial]) -> int:
     return runs[-1].number
 
 
-def _most_conditioning(around: Surroundings) -> int:
-    """Return how many trials before a counted one do not count, at most."""
-    own = chain.from_iterable(block.values() for block in around.conditioning.values())
-    return max(map(len, own), default=0)
-
-
 def _place(runs: Sequence[Trial]) -> tuple[int, int]:
     return runs[0].position, runs[0].number
 
@@ -268,11 +269,9 @@ def _ids(ids: Mapping[int, str], blocks: Sequence[Sequence[Trial]]) -> tuple[str
 
 def _weights(blocks: Sequence[Sequence[Trial]], metric: Metric) -> tuple[float, ...]:
     """I/Os behind each block's value; 1 for a rate."""
-    return tuple([_weight(runs, metric) for runs in blocks])
-
-
-def _weight(runs: Sequence[Trial], metric: Metric) -> float:
-    return math.fsum(weight_of(trial, metric) for trial in runs)
+    return tuple(
+        [math.fsum(weight_of(trial, metric) for trial in runs) for runs in blocks]
+    )
 
 
 def _afters(
@@ -299,15 +298,6 @@ def _flags(runs: Sequence[Trial]) -> tuple[str, ...]:
     return tuple(
         sorted({finding.rule for finding in every if finding.rule.startswith(FLAGS)})
     )
-
-
-def _resolution(kept: Sequence[Kept], metric: Metric) -> float:
-    """Return the median over blocks of what the two arms' bins or rounding may add up to."""
-    widths = [
-        resolution_of(old[0], metric) + resolution_of(new[0], metric)
-        for _, old, new in kept
-    ]
-    return sorted(widths)[len(widths) // 2] if widths else 0.0
 
 
 def _direct(

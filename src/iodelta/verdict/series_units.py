@@ -265,35 +265,27 @@ def _refusal(
     if series.refused is not None:
         return series.refused, len(series.finished) >= rules.looks[0]
     if not len(a):
-        return _nothing(series, rules, place)
-    return _not_positive(series, a, b, usable, place), True
-
-
-def _nothing(series: Series, rules: Rules, place: str) -> tuple[Finding, bool]:
-    """Return no complete block: not yet, or, after as many failures as a first look takes, never."""
-    why = f"no block holds a value of both {series.baseline} and {series.variant}"
-    if series.incomplete:
-        why += f" ({plural(series.incomplete, 'block')} without one)"
-    finding = _hard(
-        "no-blocks",
-        place,
-        why,
-        "run both variants in the same blocks, and see why values are missing",
-    )
-    return finding, series.incomplete >= rules.looks[0]
-
-
-def _not_positive(
-    series: Series, a: Floats, b: Floats, usable: NDArray[np.bool_], place: str
-) -> Finding:
+        # No complete block: not yet, or, after as many failures as a first look takes, never.
+        why = f"no block holds a value of both {series.baseline} and {series.variant}"
+        if series.incomplete:
+            why += f" ({plural(series.incomplete, 'block')} without one)"
+        finding = _hard(
+            "no-blocks",
+            place,
+            why,
+            "run both variants in the same blocks, and see why values are missing",
+        )
+        return finding, series.incomplete >= rules.looks[0]
     at = int(np.argmin(usable))
     wrong_old = not _usable(a, series.metric)[at]
     value, variant = (a[at], series.baseline) if wrong_old else (b[at], series.variant)
     count = int(np.count_nonzero(~usable))
-    return _hard(
-        "not-positive",
-        place,
-        f"block {series.blocks[at]} has {value:g} {series.metric.unit} under {variant} ({count} such blocks): "
-        "a relative change needs a value",
-        "find out why nothing was measured there; leaving out blocks by their value would bias the rest",
-    )
+    return (
+        _hard(
+            "not-positive",
+            place,
+            f"block {series.blocks[at]} has {value:g} {series.metric.unit} under {variant} ({count} such blocks): "
+            "a relative change needs a value",
+            "find out why nothing was measured there; leaving out blocks by their value would bias the rest",
+        )
+    ), True
