@@ -25,7 +25,8 @@ ALONE = 1.8
 improvement by themselves."""
 
 WITHIN = 1.0
-"""Standard errors of a change without a lasting carry-over that must lie inside the margin, too, for ``equivalent``."""
+"""Standard errors of a change without a carry-over that lasts, or that only the variant's trials show, which must lie
+inside the margin, too, for ``equivalent``."""
 
 SLIGHT = 0.25
 """A carry-over of at most this share of the change, or of the margin, does not withhold a word."""
@@ -98,12 +99,8 @@ def made_by_carry(
         return SWITCH * (word == "improvement")
     alone, error = machine.alone
     if word == "equivalent":
-        step = (
-            variant is not None
-            and bool(variant.shown[0])
-            and abs(change - alone) > limit
-        )
-        return SWITCH * (step or abs(alone) > margin)
+        stepped = variant is not None and bool(variant.shown[0])
+        return SWITCH * (abs(alone) + WITHIN * error * stepped > margin)
     return SWITCH * (-alone <= ALONE * error)
 
 

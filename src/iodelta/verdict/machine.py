@@ -61,18 +61,24 @@ class Machine:
         """Return the typical change of the variant's trials that followed one of its own, and its error by the spread
         of all blocks around their kind; None where there is none. They are first in their blocks: what the second place does
         is taken out by the trials that followed the baseline's in either place."""
-        d = self.unit.d[: self.blocks] - self.added
-        own = self.unit.exposed[0, 1, : self.blocks] > HALF
+        unit, blocks = self.unit, self.blocks
+        own = unit.exposed[0, 1, :blocks] > HALF
         if not own.any():
             return None
-        second = np.array(self.unit.baseline_first[: self.blocks])
+        # A stalled trial is not typical, and one of five weighs much.
+        stalled = np.concatenate(unit.stalled_by(blocks) or ((), ()))
+        at = np.array([unit.baseline_at[:blocks], unit.variant_at[:blocks]])
+        calm = ~np.isin(at, stalled).any(axis=0)
+        kept = np.flatnonzero(calm if (own & calm).any() else calm | ~calm)
+        d, own = (unit.d[:blocks] - self.added)[kept], own[kept]
+        second = np.array(unit.baseline_first[:blocks])[kept]
         parts = [
             drawn_in(d[kind])
             for kind in (own, second & ~own, ~second & ~own)
             if kind.any()
         ]
         squares = sum(float(np.sum((part - part.mean()) ** 2)) for part in parts)
-        spread = math.sqrt(squares / max(self.blocks - len(parts), 1))
+        spread = math.sqrt(squares / max(len(d) - len(parts), 1))
         value, weight = float(parts[0].mean()), 1.0 / len(parts[0])
         if len(parts) == 3:
             value += float(parts[1].mean() - parts[2].mean()) / 2.0
