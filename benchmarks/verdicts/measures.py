@@ -145,7 +145,6 @@ def _beyond_bound(seen: Seen) -> bool:
 RATES: dict[str, Callable[[Seen], bool | None]] = {
     "alarm": _alarm,
     "exit code 1": lambda seen: any(verdict.word == "regression" for verdict in seen.judgement.verdicts),
-    "alarm over all cells": lambda seen: any(verdict.word in CHANGED for verdict in seen.judgement.overall),
     "wrong sign": _wrong_sign,
     "typical covered": lambda seen: _covered(seen.verdict.typical, seen.typical),
     "total covered": lambda seen: _covered(seen.verdict.total, seen.setup.total),

@@ -19,7 +19,6 @@ from iodelta.stats.effect import (
     not_above_rows,
     not_below_rows,
     rank_tail,
-    sign_flip_p,
     tails_rows,
 )
 
@@ -93,21 +92,6 @@ def test_many_rows_at_once_are_each_row_by_itself() -> None:
     for row in (0, 350, 699):
         alone = hodges_lehmann(d[row], 0.97)
         assert (alone.value, alone.low, alone.high) == tuple(part[row] for part in together)
-
-
-@pytest.mark.parametrize("n", [4, 9, 12])
-def test_sign_flips_are_exact_for_few_blocks(n: int) -> None:
-    d = RNG.normal(0.5, 1.0, n)
-    theirs = scipy.stats.permutation_test(
-        (d,), lambda x, axis: np.mean(x, axis=axis), permutation_type="samples", n_resamples=np.inf, vectorized=True
-    ).pvalue
-    assert sign_flip_p(d) == pytest.approx(theirs)
-
-
-def test_sign_flips_of_many_blocks_are_seeded_and_near_the_t_test() -> None:
-    d = RNG.normal(0.25, 1.0, 60)
-    assert sign_flip_p(d, seed=5) == sign_flip_p(d, seed=5)
-    assert sign_flip_p(d, seed=5) == pytest.approx(scipy.stats.ttest_1samp(d, 0.0).pvalue, abs=0.012)
 
 
 def test_log_ratios_are_positive_when_worse() -> None:

@@ -137,7 +137,7 @@ def test_orders_with_one_coin_for_two_blocks_fail(monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_engine_that_ignores_stalls_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decide, "_stalls_fit", lambda *_: True)
+    monkeypatch.setattr(decide, "stalls_fit", lambda *_: True)
     monkeypatch.setattr(Counted, "enough_for", lambda counted, share: True)
     found = held("The variant stalls: 10% of its trials lose 90%, CV 0.5%", 120)
     assert found["total covered"] == "FAILS"  # what is seen after the look takes "equivalent" back even so

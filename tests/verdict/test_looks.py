@@ -15,7 +15,7 @@ def look(d: np.ndarray, parts: int, *, metrics: int = 1) -> looks.Seen:
     """A look at one cell and variant whose metrics fell into ``parts`` sets, this being one of them."""
     rows = np.tile(d, (metrics, 1))
     ones = np.ones_like(rows)
-    tested = looks.Tested(rows, Arms(ones, np.exp(rows), ones, ones), tuple(range(d.size)), True, 1)
+    tested = looks.Tested(rows, Arms(ones, np.exp(rows), ones, ones), tuple(range(d.size)), True, 1, np.zeros(metrics))
     return looks.seen_at(tested, margin=0.02, level=LEVEL, parts=parts, latest=False)
 
 

@@ -62,14 +62,6 @@ def test_a_stall_that_came_later_changes_no_word_that_was_said() -> None:
     assert judge_series(longer, RULES).verdicts[0].stalls == early.verdicts[0].stalls
 
 
-def test_the_mean_over_cells_counts_the_stalls_of_all() -> None:
-    judged = judge_series([cell(n, stalled=(2, 9, 15) if n == 1 else ()) for n in range(3)], RULES)
-    (overall,) = judged.overall
-    assert overall.stalls is not None
-    assert (overall.stalls.stalled, overall.stalls.trials) == (3, 60)
-    assert overall.word != "equivalent"
-
-
 def test_boot_pairs_count_the_trials_and_stalls_inside_their_boots() -> None:
     """Four trials in each of ten boots a variant: forty trials, not ten."""
     boots = tuple((f"old {n // 4}", f"new {n // 4}") for n in range(40))

@@ -27,7 +27,7 @@ from iodelta.lab.account import Account
 from iodelta.lab.folder import Abandoned, Ended, Failed, Folder, Started
 from iodelta.lab.judged import judge_folder, load_trials
 from iodelta.lab.session import rules_of
-from iodelta.stats.effect import sign_flips, single_flips
+from iodelta.stats.effect import sign_flips
 from iodelta.stats.replay import kept_replays
 from iodelta.web.folders import Folders
 from iodelta.web.live import Following, Tail
@@ -181,8 +181,8 @@ def test_following_a_run_keeps_a_few_kib_of_a_trial_and_no_patterns(whole: Folde
         tracemalloc.stop()
     assert after - before >= 20
     assert (ended - begun) / (after - before) < 4096
-    caches = (sign_flips, single_flips, kept_replays)
-    assert [cached.cache_info().currsize for cached in caches] == [0, 0, 0]
+    caches = (sign_flips, kept_replays)
+    assert [cached.cache_info().currsize for cached in caches] == [0, 0]
 
 
 def test_what_a_journal_says_is_text_and_nothing_else(browser: Browser, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from iodelta.lab.plan import Plan
 from iodelta.lab.seal import sha256
 from iodelta.lab.session import read_plan
 from iodelta.probe.environment import sound
-from iodelta.stats.guards import merge_until_clean
+from iodelta.stats.guards import lag1, merge_until_clean
 from iodelta.trial import Trial
 from iodelta.verdict import Metric
 from iodelta.verdict.series import Block, blocks_of, pairs_of
@@ -319,7 +319,6 @@ def _point(
 
 def mean_and_error(blocks: Any) -> tuple[float, float, float]:
     """Mean of blocks, its standard error over batches that do not resemble their neighbours, and lag-1 correlation."""
-    merged = merge_until_clean(blocks)
-    batches = np.asarray(merged.batches)
+    batches = merge_until_clean(blocks)
     error = float(np.std(batches, ddof=1)) / math.sqrt(len(batches))
-    return float(np.mean(blocks)), error, merged.lag1
+    return float(np.mean(blocks)), error, lag1(np.asarray(blocks, dtype=float))[0]

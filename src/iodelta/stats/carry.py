@@ -294,9 +294,3 @@ def exposures_of(baseline_first: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     debts = exposures(arms.astype(float).tolist()).reshape(len(MEMORIES), n, 2)
     early, late = debts[:, :, 0], debts[:, :, 1]
     return np.where(baseline_first, early, late), np.where(baseline_first, late, early)
-
-
-def contrast_of(baseline_first: NDArray[np.bool_]) -> Floats:
-    """Return the difference of the exposures under a memory of one trial, from the orders alone."""
-    before = np.concatenate(([0.5], baseline_first[:-1].astype(float)))
-    return np.asarray(np.where(baseline_first, -before, before - 1.0))

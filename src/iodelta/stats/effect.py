@@ -164,40 +164,6 @@ def sign_flips(n: int, seed: int, flips: int = FLIPS) -> Floats:
     return signs
 
 
-@lru_cache(maxsize=4)
-def single_flips(n: int, seed: int, flips: int) -> NDArray[np.float32]:
-    """``sign_flips`` in single precision."""
-    return sign_flips(n, seed, flips).astype(np.float32)
-
-
-def sign_flip_p_rows(d: Floats, seed: int, flips: int = FLIPS) -> Floats:
-    """Per row the two-sided sign-flip permutation p value of the mean; exact for n <= 16, else seeded."""
-    rows, n = d.shape
-    signs: NDArray[np.float32] | Floats = sign_flips(n, seed, flips)
-    # Single precision is fine where the flips are drawn, and twice as fast.
-    if n > EXACT_FLIPS:
-        signs, d = (
-            single_flips(n, seed, flips),
-            (d / np.maximum(np.abs(d).max(axis=1, keepdims=True), 1e-300)).astype("f4"),
-        )
-    seen = np.abs(d.sum(axis=1)) * (1 - 1e-6 if n > EXACT_FLIPS else 1 - 1e-12)
-    hits = np.empty(rows)
-    step = max(1, 4_000_000 // len(signs))
-    for start in range(0, rows, step):
-        part = slice(start, start + step)
-        hits[part] = np.count_nonzero(
-            np.abs(d[part] @ signs.T) >= seen[part, None], axis=1
-        )
-    if n <= EXACT_FLIPS:
-        return hits / len(signs)
-    return (hits + 1.0) / (len(signs) + 1.0)
-
-
-def sign_flip_p(d: ArrayLike, seed: int = 0, flips: int = FLIPS) -> float:
-    """Two-sided sign-flip permutation p value of the mean of ``d``. Raises ValueError when empty."""
-    return float(sign_flip_p_rows(_row(d)[None, :], seed, flips)[0])
-
-
 def disagree(first: Estimate, other: Estimate) -> bool:
     """Return whether two estimates of the same thing lie outside each other's interval: outliers or a change of shape."""
     return not (

@@ -10,5 +10,5 @@ def forget_patterns() -> None:
 
     Those of 200 blocks take up to 100 MiB. A command ends soon; a server that judges now and then calls this afterwards.
     """
-    for kept in (effect.sign_flips, effect.single_flips, replay.kept_replays):
+    for kept in (effect.sign_flips, replay.kept_replays):
         kept.cache_clear()

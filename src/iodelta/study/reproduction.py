@@ -253,15 +253,11 @@ def own_side(folder: Folder, account: Account | None = None) -> Side:
     digest = folder.digest if isinstance(folder, Packed) else ""
     account = account or judged(folder).account
     refuse_changed(account.findings, str(folder.path))
-    # The side of an experiment of iodelta's: every comparison that has blocks, and that of all cells together.
-    judgement = account.judgement
-    several = len({verdict.cell for verdict in judgement.verdicts}) > 1
-    verdicts = (*judgement.verdicts, *(judgement.overall if several else ()))
     experiment = account.plan.experiment
     return Side(
         name=folder.path.name,
         baseline=experiment.baseline,
-        effects=tuple(filter(None, map(_effect, verdicts))),
+        effects=tuple(filter(None, map(_effect, account.judgement.verdicts))),
         environment=environment,
         digest=digest,
         question=experiment.question,
@@ -368,7 +364,7 @@ def _unless_withheld(there: Effect, here: Effect, margin: float) -> Reproduction
 
 def planned_blocks(there: Side, margin: float) -> int:
     """Blocks per cell that will probably measure the size of every change shown there, as far as that is known."""
-    effects = [effect for effect in there.effects if effect.cell != "*"]
+    effects = there.effects
     cells = {effect.cell for effect in effects}
     blocks = [blocks_needed(effect.of("typical"), margin) for effect in effects]
     known = [count for count in blocks if count is not None]

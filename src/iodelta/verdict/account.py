@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from iodelta.plural import plural
 from iodelta.stats.carry import LEVEL
 from iodelta.stats.course import course_of
-from iodelta.stats.effect import Estimate
+from iodelta.stats.effect import Estimate, disagree
+from iodelta.stats.guards import fisher_exact, order_trend, second_place
 from iodelta.stats.replay import patterns, smallest_share
 from iodelta.stats.sequential import nominal_tails
 from iodelta.trial import Finding
 from iodelta.verdict import explain
 from iodelta.verdict.decide import Trace
-from iodelta.verdict.doubts import doubts_of
 from iodelta.verdict.family import Job, Outcome
 from iodelta.verdict.hosts import typical_over
 from iodelta.verdict.model import (
@@ -26,19 +26,30 @@ from iodelta.verdict.model import (
     Carry,
     Change,
     Course,
+    Flags,
     Look,
     Stalls,
     Verdict,
     Word,
+    change_of,
     relative,
 )
-from iodelta.verdict.numbers import Numbers, flagged_blocks, flags_of, numbers_of
+from iodelta.verdict.numbers import Numbers, flagged_blocks, numbers_of
 from iodelta.verdict.outlook import Outlook, outlook_of
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.stalled import counted
 from iodelta.verdict.units import Units
 
 Floats = NDArray[np.float64]
+
+SUSPECT = 0.001
+"""Level at which an effect of the order becomes a finding."""
+
+UNEVEN = 0.05
+"""Level at which flags that fall on one arm become a finding."""
+
+APART = 0.1
+"""Variants whose mean places in run order lie further apart than this share of the run were not interleaved."""
 
 
 def accounts(
@@ -59,28 +70,7 @@ def accounts(
         if found is not None and found.total is not None and trace.basis == "total"
     }
     rows = zip(jobs, traces, outcomes, numbers, strict=True)
-    return [
-        _account(*row, rules, means=row[0].unit.metric.name in means) for row in rows
-    ]
-
-
-class _Shown(NamedTuple):
-    """The fields of a verdict that come from the numbers of a look, in the metric's own sign."""
-
-    change: Change | None = None
-    typical: Change | None = None
-    total: Change | None = None
-    carry: Carry | None = None
-    direct: Change | None = None
-    deployed: Change | None = None
-    corrected: float | None = None
-    stalls: Stalls | None = None
-    course: Course | None = None
-    unflagged: Change | None = None
-    two_speeds: bool = False
-    sd: float | None = None
-    p: float | None = None
-    changes: tuple[float, ...] = ()
+    return [_account(*row, rules, row[0].unit.metric.name in means) for row in rows]
 
 
 def _account(
@@ -89,53 +79,91 @@ def _account(
     outcome: Outcome,
     numbers: Numbers | None,
     rules: Rules,
-    *,
     means: bool,
 ) -> Verdict:
-    unit = job.unit
-    # The look at index ``at`` of a trace's plan, at its two-sided level; None for -1.
-    if outcome.at < 0:
-        look = None
-    else:
-        plan = trace.claim.plan
-        blocks = plan.blocks[outcome.at]
-        planned = blocks in rules.looks or blocks in rules.extension
-        look = Look(
-            outcome.at,
-            blocks,
-            2.0 * nominal_tails(plan, rules.alpha / 2)[outcome.at],
-            outcome.at == len(plan.blocks) - 1,
-            planned,
-        )
-    used = len(unit.d)
+    unit, at, plan = job.unit, outcome.at, job.claim.plan.blocks
+    used, sign = len(unit.d), -1.0 if unit.higher_is_better else 1.0
+    look = None
+    if at >= 0:
+        level = 2.0 * nominal_tails(job.claim.plan, rules.alpha / 2)[at]
+        planned = plan[at] in rules.looks or plan[at] in rules.extension
+        look = Look(at, plan[at], level, at == len(plan) - 1, planned)
     findings = list(unit.all_findings)
+    flags = _flags(unit)
     word, alone, step = outcome.word, trace.alone, outcome.step
-    if numbers is not None:
-        doubts, forbidden = doubts_of(
-            unit, trace, outcome.at, numbers, used, judged=look is not None
-        )
-        findings += doubts
-        # A doubt takes the word that the looks gave; no further block can bring it back.
-        if forbidden:
-            word, alone, step = "inconclusive", "inconclusive", "exhausted"
-        # Blocks after the look can take a word back, because the row shows all blocks: a stall that equivalence does
-        # not allow, a change that all blocks together no longer have.
-        if _contradicted(word, numbers, rules):
-            word, alone, step = "inconclusive", "inconclusive", "exhausted"
+    made: dict[str, Change] = {}
+    carry = course = corrected = None
     outlook = Outlook()
-    if (
-        numbers is not None
-        and word == "inconclusive"
-        and look is not None
-        and numbers.sd > 0.0
-    ):
-        outlook = outlook_of(job, trace, outcome, numbers, rules)
-    shown = _Shown() if numbers is None else _shown(numbers, unit, used, rules)
+    if numbers is not None:
+        findings += _doubts(unit, at in trace.withheld, numbers, flags)
+        trend = None if look is None else _not_interleaved(unit, numbers.typical)
+        findings += [trend] if trend else []
+        # A drift takes the word that the looks gave, and no further block can bring it back. So can blocks after the
+        # look, because the row shows all blocks: a stall that equivalence does not allow, a change that all blocks
+        # together no longer have.
+        if trend or _contradicted(word, numbers, rules):
+            word, alone, step = "inconclusive", "inconclusive", "exhausted"
+        if word == "inconclusive" and look is not None and numbers.sd > 0.0:
+            outlook = outlook_of(job, trace, outcome, numbers, rules)
+        for name in ("shown", "typical", "total", "direct", "deployed", "unflagged"):
+            estimate: Estimate | None = getattr(numbers, name)
+            if estimate is not None:
+                made[name] = change_of(estimate, unit.metric)
+        if numbers.corrected is not None:
+            corrected = relative(sign * numbers.corrected)
+        if numbers.carry is not None:
+            best, shown = numbers.carry.best, numbers.carry
+            size = float(shown.value[best])
+            adjusted = float(shown.adjusted(numbers.typical.value)[best])
+            left = Estimate(size, shown.low, shown.high, LEVEL, used)
+            carry = Carry(change_of(left, unit.metric), relative(sign * adjusted))
+        course = _course(numbers.d, unit, rules)
+    stalls = None
+    if unit.singles:
+        every = counted(unit, used)
+        stalls = Stalls(
+            *(unit.stalled_by(used) or ((), ())),
+            every.trials,
+            every.bound,
+            every.stalled,
+            every.longest,
+        )
+    before = after = None
+    if len(unit.baseline_values):
+        arms = unit.arms(used)
+        # For a rate ``arms`` are exchanged, so that a ratio above 1 is always worse (see ``Units.arms``).
+        if not means:
+            pair = np.median(unit.baseline_values), np.median(unit.variant_values)
+        elif unit.higher_is_better:
+            pair = arms.new.mean(), arms.old.mean()
+        else:
+            pair = (
+                arms.old.sum() / arms.old_weight.sum(),
+                arms.new.sum() / arms.new_weight.sum(),
+            )
+        before, after = (float(one) if np.isfinite(one) else None for one in pair)
+    change, deployed = made.get("shown"), made.get("deployed")
+    basis = trace.basis if "total" in made else "typical"
+    apart = ""
+    ratio = (
+        after / before if before and after is not None else math.nan
+    )  # nan is apart from nothing
+    if change is not None and abs(ratio - 1.0 - change.value) > 1e-9 * max(1.0, ratio):
+        apart = "total over blocks" if basis == "total" else "median of ratios"
+        apart = "mean over hosts" if unit.hosts else apart
+        apart = "deployed, not counted" if change == deployed else apart
+    next_look = None
+    if outcome.step == "continue":
+        screening = job.standing == "screening"
+        ahead = [rules.screen.blocks] if screening else plan
+        next_look = next((n + job.offset for n in ahead if n > used), None)
+    smallest = None
+    if used:  # exact for ranks, else that of a replay
+        draws, replayed = len(set(unit.coins)), unit.hosts or rules.order == "mirrored"
+        smallest = min(1.0, 2.0 * (smallest_share(draws) if replayed else 0.5**draws))
     phrase, rule = _phrase_and_rule(
-        job, trace, outcome, numbers, word, look, findings, rules
+        job, trace, outcome, numbers, word, look, findings, rules, stalls
     )
-    basis = "typical" if shown.total is None else trace.basis
-    before, after = _levels(unit, used, means=means)
     return Verdict(
         cell=unit.cell,
         metric=unit.metric,
@@ -147,28 +175,28 @@ def _account(
         step=step,
         blocks=used,
         look=look,
-        next_look=_next_look(job, outcome, rules),
+        next_look=next_look,
         baseline_value=before,
         variant_value=after,
         central="mean" if means else "median",
-        change=shown.change,
+        change=change,
         basis=basis,
-        apart=_apart(before, after, shown, unit, basis, means=means),
-        corrected=shown.corrected,
-        typical=shown.typical,
-        total=shown.total,
-        carry=shown.carry,
-        direct=shown.direct,
-        deployed=shown.deployed,
-        stalls=shown.stalls,
-        course=shown.course,
-        flagged=(int(flagged_blocks(unit, used).sum()) if unit.baseline_flags else 0),
-        flags=flags_of(unit, used),
-        unflagged=shown.unflagged,
-        two_speeds=shown.two_speeds,
-        smallest_p=_smallest_p(unit, used, rules),
-        sd=shown.sd,
-        p=shown.p,
+        apart=apart,
+        corrected=corrected,
+        typical=made.get("typical"),
+        total=made.get("total"),
+        carry=carry,
+        direct=made.get("direct"),
+        deployed=deployed,
+        stalls=stalls,
+        course=course,
+        flagged=int(flagged_blocks(unit).sum()),
+        flags=flags,
+        unflagged=made.get("unflagged"),
+        two_speeds=numbers is not None and numbers.two_speeds,
+        smallest_p=smallest,
+        sd=numbers.sd if numbers is not None and math.isfinite(numbers.sd) else None,
+        p=None if numbers is None else numbers.p,
         p_looks=outcome.p_looks,
         p_family=outcome.p_family,
         q=outcome.q,
@@ -177,11 +205,13 @@ def _account(
         open_share=outlook.open,
         rule=rule,
         would_change=explain.would_change(
-            word, shown.change, rules.margin, outlook.needed, findings
+            word, change, rules.margin, outlook.needed, findings
         ),
-        block_numbers=unit.numbers[:used],
-        changes=shown.changes,
-        baseline_first=unit.baseline_first[:used],
+        block_numbers=unit.numbers,
+        changes=tuple(np.expm1(np.minimum(sign * unit.d, LARGEST)).tolist())
+        if numbers is not None
+        else (),
+        baseline_first=unit.baseline_first,
         findings=tuple(findings),
         idle=unit.idle_by(used),
     )
@@ -195,27 +225,6 @@ def _contradicted(word: Word, numbers: Numbers, rules: Rules) -> bool:
     if word == "regression":
         return numbers.shown.low <= -1e-9
     return word == "improvement" and numbers.shown.high >= 1e-9
-
-
-def _shown(numbers: Numbers, unit: Units, used: int, rules: Rules) -> _Shown:
-    sign = -1.0 if unit.higher_is_better else 1.0
-    corrected = numbers.corrected
-    return _Shown(
-        change=_change(numbers.shown, unit),
-        typical=_change(numbers.typical, unit),
-        total=_change_or_none(numbers.total, unit),
-        carry=_carry(numbers, unit),
-        direct=_change_or_none(numbers.direct, unit),
-        deployed=_change_or_none(numbers.deployed, unit),
-        corrected=None if corrected is None else relative(sign * corrected),
-        stalls=_stalls(unit, used),
-        course=_course(numbers.d, unit, rules),
-        unflagged=_change_or_none(numbers.unflagged, unit),
-        two_speeds=numbers.two_speeds,
-        sd=numbers.sd if math.isfinite(numbers.sd) else None,
-        p=numbers.p,
-        changes=tuple(np.expm1(np.minimum(sign * unit.d[:used], LARGEST)).tolist()),
-    )
 
 
 def _course(d: Floats, unit: Units, rules: Rules) -> Course | None:
@@ -239,119 +248,6 @@ def _course(d: Floats, unit: Units, rules: Rules) -> Course | None:
     )
 
 
-def _apart(
-    before: float | None,
-    after: float | None,
-    shown: _Shown,
-    unit: Units,
-    basis: str,
-    *,
-    means: bool,
-) -> str:
-    """Return why the change is not the ratio of the two values, in three words; empty where it is."""
-    if not before or after is None or shown.change is None:
-        return ""
-    if abs(after / before - 1.0 - shown.change.value) <= 1e-9 * max(
-        1.0, after / before
-    ):
-        return ""
-    if shown.change == shown.deployed:
-        return "deployed, not counted"
-    if unit.hosts:
-        return "mean over hosts"
-    return "total over blocks" if basis == "total" else "median of ratios"
-
-
-def _change(estimate: Estimate, unit: Units) -> Change:
-    """exp(theta) - 1 in the metric's own sign; infinite bounds become None."""
-    low, high = estimate.low, estimate.high
-    value = estimate.value
-    if unit.higher_is_better:
-        value, low, high = -value, -high, -low
-    return Change(
-        relative(value),
-        relative(low) if math.isfinite(low) else None,
-        relative(high) if math.isfinite(high) else None,
-        estimate.level,
-    )
-
-
-def _change_or_none(estimate: Estimate | None, unit: Units) -> Change | None:
-    return None if estimate is None else _change(estimate, unit)
-
-
-def _carry(numbers: Numbers, unit: Units) -> Carry | None:
-    if numbers.carry is None:
-        return None
-    carry, best = numbers.carry, numbers.carry.best
-    adjusted = float(carry.adjusted(numbers.typical.value)[best])
-    estimate = Estimate(
-        float(carry.value[best]), carry.low, carry.high, LEVEL, len(numbers.d)
-    )
-    return Carry(
-        _change(estimate, unit),
-        relative(-adjusted if unit.higher_is_better else adjusted),
-    )
-
-
-def _stalls(unit: Units, used: int) -> Stalls | None:
-    """Return the stalled trials of both arms; None where there are no values of single trials."""
-    if not unit.singles:
-        return None
-    in_cell, everywhere = unit.stalled_by(used) or ((), ()), counted(unit, used)
-    return Stalls(
-        *in_cell,
-        everywhere.trials,
-        everywhere.bound,
-        everywhere.stalled,
-        everywhere.longest,
-    )
-
-
-def _smallest_p(unit: Units, used: int, rules: Rules) -> float | None:
-    """Return the smallest p value that the draws behind the units allow: exact for ranks, else that of a replay."""
-    if not used:
-        return None
-    draws = len(set(unit.coins[:used]))
-    replayed = bool(unit.hosts) or rules.order == "mirrored"
-    return min(1.0, 2.0 * (smallest_share(draws) if replayed else 0.5**draws))
-
-
-def _levels(
-    unit: Units, used: int, *, means: bool
-) -> tuple[float | None, float | None]:
-    """Both variants' values for the row: medians over blocks, or the means behind a total."""
-    old, new = unit.baseline_values[:used], unit.variant_values[:used]
-    if not len(old):
-        return None, None
-    if not means:
-        return _finite(np.median(old)), _finite(np.median(new))
-    arms = unit.arms(used)
-    # For a rate ``arms`` are exchanged, so that a ratio above 1 is always worse (see ``Units.arms``).
-    of_arms = (
-        (arms.new.mean(), arms.old.mean())
-        if unit.higher_is_better
-        else (
-            arms.old.sum() / arms.old_weight.sum(),
-            arms.new.sum() / arms.new_weight.sum(),
-        )
-    )
-    return _finite(of_arms[0]), _finite(of_arms[1])
-
-
-def _finite(value: np.floating) -> float | None:
-    return float(value) if np.isfinite(value) else None
-
-
-def _next_look(job: Job, outcome: Outcome, rules: Rules) -> int | None:
-    if outcome.step != "continue":
-        return None
-    if job.standing == "screening":
-        return rules.screen.blocks if len(job.unit.d) < rules.screen.blocks else None
-    later = [n for n in job.claim.plan.blocks if n > len(job.unit.d)]
-    return later[0] + job.offset if later else None
-
-
 def _phrase_and_rule(
     job: Job,
     trace: Trace,
@@ -361,6 +257,7 @@ def _phrase_and_rule(
     look: Look | None,
     findings: Sequence[Finding],
     rules: Rules,
+    stalls: Stalls | None,
 ) -> tuple[str, str]:
     """Return the phrase, and the rule that fired."""
     unit = job.unit
@@ -372,14 +269,13 @@ def _phrase_and_rule(
     if numbers is None or look is None:
         return _so_far(job, rules), "no look was taken"
     reserved = _reserved(job, trace, outcome, word, rules)
-    phrase = reserved or _phrase(unit, trace, outcome, numbers, word, rules)
-    stalls = counted(unit, len(unit.d)) if unit.singles else None
+    phrase = reserved or _phrase(unit, trace, outcome, numbers, word, rules, stalls)
     if left := explain.left_open(word, stalls, rules.stalls):
         phrase += f"; {left}"
     total = numbers.total if trace.basis == "total" else None
     rule = explain.rule_of(
         word,
-        _change(total or numbers.typical, unit),
+        change_of(total or numbers.typical, unit.metric),
         rules.margin,
         look,
         len(job.claim.plan.blocks),
@@ -416,6 +312,7 @@ def _phrase(
     numbers: Numbers,
     word: Word,
     rules: Rules,
+    stalls: Stalls | None,
 ) -> str:
     """Return what the look shows, in words."""
     margin, used = math.log1p(rules.margin), len(unit.d)
@@ -440,17 +337,11 @@ def _phrase(
             counted(unit, used),
         )
     if trace.basis == "total" and numbers.total is not None:
-        stalls = _stalls(unit, used)
-        typical = _change(numbers.typical, unit)
-        return explain.by_total(
-            word,
-            typical,
-            _change(numbers.total, unit),
-            stalls,
-            unit.variant,
-            used,
-            is_rate=unit.higher_is_better,
-        )
+        typical = change_of(numbers.typical, unit.metric)
+        total = change_of(numbers.total, unit.metric)
+        about = (stalls, unit.variant, used)
+        rate = unit.higher_is_better
+        return explain.by_total(word, typical, total, *about, is_rate=rate)
     return explain.phrase_of(word, numbers.typical.low, numbers.typical.high, margin)
 
 
@@ -463,3 +354,124 @@ def _so_far(job: Job, rules: Rules) -> str:
     fresh = "fresh " if job.offset else ""
     first = f"the first look is at {plan[0]}" if plan else "no look is left"
     return f"{done} {fresh}{unit} so far; {first}"
+
+
+def _doubts(
+    unit: Units, withheld: bool, numbers: Numbers, flags: Sequence[Flags]
+) -> list[Finding]:
+    """Return what a reader must see together with the word. Carry-over is said where it is shown or ``withheld`` the
+    word; that onto one arm's trials alone only where no other is shown."""
+    used, first = len(unit.d), np.array(unit.baseline_first, dtype=bool)
+    found: list[tuple[str, str, str]] = []
+    if used >= 6 and first.any() == first.all():
+        leader = unit.baseline if first.all() else unit.variant
+        says = (
+            f"{leader} ran first in all {plural(used, 'block')}: what running first does counts as part of the change "
+            f"(of orders drawn block by block, one in {2 ** (used - 1)} is like this)"
+        )
+        remedy = "run more blocks, each in an independently drawn order"
+        found.append(("order-fixed", says, remedy))
+    elif used >= 8 and min(first.sum(), (~first).sum()) >= 3:
+        size, p = second_place(unit.d, first)
+        if p < SUSPECT:
+            says = (
+                f"the run in second place differs from the one in first place, by "
+                f"{explain.percent(math.expm1(size))} (p {p:.2g}); "
+                "random order keeps it out of the change, but more blocks are needed"
+            )
+            remedy = "reset the device's state before every run, or pause between runs"
+            found.append(("period", says, remedy))
+    if used == 1 and unit.unit == "blocks":
+        says = "one block cannot show whether the variants differ or the machine changed between trials"
+        remedy = "run more blocks; the plan says how many a verdict needs"
+        found.append(("one-block", says, remedy))
+    shapes = zip(
+        (numbers.carry, *numbers.onto),
+        (unit.variant, unit.baseline, unit.variant),
+        strict=True,
+    )
+    shown = [(one, arm) for one, arm in shapes if one is not None and one.shown.any()]
+    if numbers.carry is not None and (shown or withheld):
+        carry, arm = shown[0] if shown else (numbers.carry, unit.variant)
+        low, high = sorted((relative(carry.low), relative(carry.high)))
+        how = "slower" if relative(float(carry.value[carry.best])) > 0 else "faster"
+        says = (
+            f"{arm} runs {how} right after {unit.variant} "
+            f"({explain.percent(-high)} .. {explain.percent(-low)}): runs affect each other"
+        )
+        remedy = "use --superblocks: each variant then runs twice in a row, and the second run counts"
+        found.append(("carry-over", says, remedy))
+    if numbers.deployed is not None and numbers.not_reached:
+        state = change_of(numbers.deployed, unit.metric)
+        says = (
+            f"the counted trial of {unit.variant} still differs from the uncounted ones before it: "
+            f"with {unit.variant} in steady use the change may be {explain.percent(state.low)} to {explain.percent(state.high)}"
+        )
+        remedy = f"{explain.more_conditioning(unit.conditioning)} puts more uncounted trials before each counted one"
+        found.append(("state-not-reached", says, remedy))
+    for one in flags:
+        if one.p < UNEVEN:  # a cost of that variant, not noise
+            says = (
+                f"{one.rule}: {one.variant} {unit.variant} runs, {one.baseline} {unit.baseline} runs of "
+                f"{one.trials} each; a cost of that variant, or chance (p = {one.p:.2g})"
+            )
+            remedy = "treat it as part of the change; look at what the flagged trials have in common"
+            found.append(("uneven-flags", says, remedy))
+    if numbers.total is not None and disagree(numbers.typical, numbers.total):
+        typical, total = (
+            explain.percent(change_of(one, unit.metric).value)
+            for one in (numbers.typical, numbers.total)
+        )
+        says = f"a typical trial changed by {typical}, all work together by {total}: rare trials make the difference"
+        remedy = "look at the blocks one by one: report --explain names the trials that stalled"
+        found.append(("estimands-disagree", says, remedy))
+    return [
+        Finding(f"verdict.{rule}", "warning", unit.place, says, remedy)
+        for rule, says, remedy in found
+    ]
+
+
+def _flags(unit: Units) -> tuple[Flags, ...]:
+    """By rule, how many trials of each variant were flagged."""
+    old, new = unit.baseline_flags, unit.variant_flags
+    flags = []
+    for rule in sorted(set(chain.from_iterable((*old, *new)))):
+        before, after = (sum(rule in one for one in arm) for arm in (old, new))
+        p = fisher_exact(before, len(old), after, len(new))
+        flags.append(Flags(rule, before, after, len(new), p))
+    return tuple(flags)
+
+
+def _not_interleaved(unit: Units, typical: Estimate) -> Finding | None:
+    """Where the variants were not interleaved, a drift that could make up half of the change forbids a verdict."""
+    used, old_at, new_at = len(unit.d), unit.baseline_at, unit.variant_at
+    values = np.concatenate([unit.baseline_values, unit.variant_values])
+    if (
+        len(unit.baseline_values) < used
+        or not (np.isfinite(values) & (values > 0)).all()
+    ):
+        return None
+    # Whether each block ended before the next began, so that the variants took turns. Always true of one block.
+    first, last = np.minimum(old_at, new_at), np.maximum(old_at, new_at)
+    if bool((last[:-1] < first[1:]).all()):
+        return None
+    span = max(old_at.max(), new_at.max()) - min(old_at.min(), new_at.min())
+    if abs(float(new_at.mean() - old_at.mean())) <= APART * span:
+        return None
+    trend = order_trend(
+        values, np.concatenate([old_at, new_at]), np.repeat([False, True], used)
+    )
+    if trend is not None and not trend.could_explain(typical.value):
+        return None
+    size = (
+        ""
+        if trend is None
+        else f" of up to {explain.percent(math.expm1(abs(trend.explained) + trend.spread))}"
+    )
+    return Finding(
+        "verdict.order-trend",
+        "hard",
+        unit.place,
+        f"the variants did not run interleaved, and a drift over time{size} cannot be separated from the change",
+        "run both variants in each block, in random order",
+    )

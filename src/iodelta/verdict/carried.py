@@ -36,7 +36,7 @@ def made_by_carry(
     unit: Units,
     word: Word,
     basis: Basis,
-    machine: Machine | None,
+    machine: Machine,
     blocks: int,
     rules: Rules,
 ) -> str:
@@ -56,8 +56,6 @@ def made_by_carry(
       followed one of its own must show it by themselves. More is required of it because the variant that does the
       damage gains from carry-over.
     """
-    if machine is None:
-        return ""
     if rules.carry == "superblocks":
         return "carry" * _not_reached(unit, word, basis, machine, blocks, rules)
     carry = machine.carry

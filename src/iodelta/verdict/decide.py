@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iodelta.stats.sequential import Schedule, nominal_tails
+from iodelta.stats.total import Arms
 from iodelta.verdict.carried import made_by_carry
 from iodelta.verdict.hosts import seen_over_hosts
 from iodelta.verdict.looks import Seen, Tested, seen_at
@@ -126,94 +127,38 @@ def _replay_set(
     units: list[Units], traces: list[Trace], rules: Rules, parts: int
 ) -> None:
     """All looks of metrics that share blocks, plan and claim."""
-    claim, taken = traces[0].claim, traces[0].taken
-    margin = math.log1p(rules.margin)
-    each, claimed = (
-        nominal_tails(claim.plan, rules.alpha / 2),
-        nominal_tails(claim.plan, claim.alpha),
-    )
-    for look in range(taken):
-        blocks = claim.plan.blocks[look]
+    claim, taken, margin = traces[0].claim, traces[0].taken, math.log1p(rules.margin)
+    each = nominal_tails(claim.plan, rules.alpha / 2)
+    claimed = nominal_tails(claim.plan, claim.alpha)
+    for look, blocks in enumerate(claim.plan.blocks[:taken]):
+        # The log-ratios, within a speed where the machine has two, and the totals.
+        d, arms = [], []
         for unit, trace in zip(units, traces, strict=True):
-            if len(unit.baseline_values) >= blocks:  # the mean over cells has no values
-                trace.machine[look] = machine_of(unit, blocks)
-        tested = _tested(
-            units, [trace.machine.get(look) for trace in traces], blocks, rules
+            trace.machine[look] = machine_of(unit, blocks)
+            d.append(unit.d[:blocks] - trace.machine[look].added)
+            arms.append(unit.arms(blocks).columns)
+        tested = Tested(
+            np.array(d),
+            Arms(*map(np.concatenate, zip(*arms, strict=True))),
+            units[0].coins[:blocks],
+            rules.order == "independent",
+            rules.seed,
+            np.array([unit.resolution for unit in units]),
         )
-        level = max(each[look], claimed[look])
-        if hosts := units[0].hosts[:blocks]:
+        level, hosts = max(each[look], claimed[look]), units[0].hosts[:blocks]
+        if hosts:
             seen = seen_over_hosts(
                 tested, hosts, margin=margin, level=level, parts=parts
             )
         else:
-            seen = seen_at(
-                tested,
-                margin=margin,
-                level=level,
-                parts=parts,
-                latest=look == taken - 1,
-            )
+            last = look == taken - 1
+            seen = seen_at(tested, margin=margin, level=level, parts=parts, latest=last)
         for row, (unit, trace) in enumerate(zip(units, traces, strict=True)):
             if not trace.settled:
-                _take(
-                    unit,
-                    trace,
-                    seen,
-                    row,
-                    look,
-                    blocks,
-                    (each[look], claimed[look]),
-                    rules,
-                )
+                levels = (each[look], claimed[look])
+                _take(unit, trace, seen, row, look, tested.d[row], levels, rules)
         if all(trace.settled for trace in traces):
             return
-
-
-def _tested(
-    units: Sequence[Units],
-    machines: Sequence[Machine | None],
-    blocks: int,
-    rules: Rules,
-) -> Tested:
-    """Return what a look tests: the log-ratios, within a speed where the machine has two, and the totals."""
-    d = np.array([unit.d[:blocks] for unit in units])
-    independent = rules.order == "independent"
-    for row, machine in enumerate(machines):
-        if machine is None:  # the mean over cells: its typical change alone
-            return Tested(d, None, units[0].coins[:blocks], independent, rules.seed)
-        d[row] -= machine.added
-    arms = [unit.arms(blocks) for unit in units]
-    columns = zip(*(arm.columns for arm in arms), strict=True)
-    totals = type(arms[0])(*map(np.concatenate, columns))
-    resolution = np.array([unit.resolution for unit in units])
-    return Tested(
-        d, totals, units[0].coins[:blocks], independent, rules.seed, resolution
-    )
-
-
-def _unless_carried(
-    words: tuple[tuple[Word, Basis], tuple[Word, Basis]],
-    unit: Units,
-    trace: Trace,
-    look: int,
-    blocks: int,
-    rules: Rules,
-) -> tuple[Word, Word]:
-    """Both words, inconclusive where carry-over could have made one; the trace keeps the withheld word."""
-    carried = set()
-    for word, basis in dict.fromkeys(words):
-        machine = trace.machine.get(look)
-        why = ""
-        if word != "inconclusive":
-            why = made_by_carry(unit, word, basis, machine, blocks, rules)
-        if why:
-            trace.withheld[look] = (word, why)
-            carried.add(word)
-    (word, _), (alone, _) = words
-    return (
-        "inconclusive" if word in carried else word,
-        "inconclusive" if alone in carried else alone,
-    )
 
 
 def _take(
@@ -222,46 +167,52 @@ def _take(
     seen: Seen,
     row: int,
     look: int,
-    blocks: int,
+    d: Floats,
     levels: tuple[float, float],
     rules: Rules,
 ) -> None:
-    """One look of one comparison: its p values, and the word if it settles one."""
-    each, claimed = levels
+    """One look of one comparison: its p values, and the word if it settles one. Of two words the first is that of its
+    claim, the second the one that it would have alone."""
+    blocks, (each, claimed) = len(d), levels
     trace.above.append(float(seen.above[:, row].min()))
     trace.below.append(float(seen.below[:, row].min()))
     trace.at = look
-    word, basis, few = _word(
-        unit, seen, row, blocks, claimed, trace.claim, (each, rules)
+    claims = [(claimed, trace.claim), (each, Claim(trace.claim.plan, each))]
+    if claimed == each and trace.claim.worse and trace.claim.better:
+        claims = claims[:1]
+    found = [_word(unit, seen, row, blocks, *one, (each, rules)) for one in claims]
+    trace.few_trials = found[0][2]
+    margin, words = math.log1p(rules.margin), []
+    for (word, basis, _), (level, _) in zip(found, claims, strict=True):
+        tail = seen.critical_at(level)
+        if word == "equivalent" and not stalls_fit(unit, d, blocks, each, margin):
+            # As many stalls as are not excluded would move the total out of the margin.
+            word, trace.few_trials = "inconclusive", True
+        # Stalls of the favoured arm that are not excluded could undo a change of the total, and an improvement of a
+        # typical trial, because a variant that stalls does less work. A regression of a typical trial stands even where
+        # the baseline stalled.
+        if (word == "improvement" or (word, basis) == ("regression", "total")) and (
+            stalls_undo(unit, d, blocks, tail, worse=word == "regression")
+        ):
+            word, basis = "inconclusive", "total"
+        why = ""
+        if word != "inconclusive":
+            machine = trace.machine[look]
+            why = made_by_carry(unit, word, basis, machine, blocks, rules)
+        if why:
+            trace.withheld[look] = (word, why)
+            word = "inconclusive"
+        words.append((word, basis, tail))
+    (word, basis, trace.critical[look]), (alone, alone_basis, tail) = (
+        words[0],
+        words[-1],
     )
-    alone, alone_basis = word, basis
-    if claimed != each or not (trace.claim.worse and trace.claim.better):
-        alone, alone_basis, _ = _word(
-            unit, seen, row, blocks, each, Claim(trace.claim.plan, each), (each, rules)
-        )
-    if "equivalent" in (word, alone) and not _stalls_fit(
-        unit, trace, look, blocks, each, rules
-    ):
-        few = True
-        word, alone = (
-            ("inconclusive" if candidate == "equivalent" else candidate)
-            for candidate in (word, alone)
-        )
-    trace.few_trials = few
-    trace.critical[look] = seen.critical_at(claimed)
-    alone_critical = seen.critical_at(each)
-    word, basis = _unless_undone(word, basis, unit, trace, blocks, trace.critical[look])
-    alone, alone_basis = _unless_undone(
-        alone, alone_basis, unit, trace, blocks, alone_critical
-    )
-    words = ((word, basis), (alone, alone_basis))
-    word, alone = _unless_carried(words, unit, trace, look, blocks, rules)
     if word != "inconclusive":
         trace.word, trace.basis = word, basis
     elif not trace.settled and trace.alone == "inconclusive":
         trace.basis = alone_basis
     if trace.alone == "inconclusive":
-        trace.alone, trace.alone_at, trace.alone_critical = alone, look, alone_critical
+        trace.alone, trace.alone_at, trace.alone_critical = alone, look, tail
 
 
 def _word(
@@ -297,35 +248,3 @@ def _word(
         if shown:
             return word, names[shown[0]], False
     return "inconclusive", "typical", False
-
-
-def _stalls_fit(
-    unit: Units, trace: Trace, look: int, blocks: int, tail: float, rules: Rules
-) -> bool:
-    """Return whether the total stays inside the margin if as many trials stall as are not excluded."""
-    d = _judged(unit, trace, look, blocks)
-    return d is None or stalls_fit(unit, d, blocks, tail, math.log1p(rules.margin))
-
-
-def _unless_undone(
-    word: Word, basis: Basis, unit: Units, trace: Trace, blocks: int, tail: float
-) -> tuple[Word, Basis]:
-    """Return a change, or inconclusive where stalls of the favoured arm are not excluded and could undo the change in
-    total: the interval that is shown for the total reaches as far.
-
-    This applies to a change of the total and to an improvement of a typical trial, because a variant that stalls does
-    less work. A regression of a typical trial stands even where the baseline stalled.
-    """
-    if word != "improvement" and (word, basis) != ("regression", "total"):
-        return word, basis
-    d = _judged(unit, trace, trace.at, blocks)
-    undone = d is not None and stalls_undo(
-        unit, d, blocks, tail, worse=word == "regression"
-    )
-    return ("inconclusive", "total") if undone else (word, basis)
-
-
-def _judged(unit: Units, trace: Trace, look: int, blocks: int) -> Floats | None:
-    """Return the log-ratios judged at a look, within a speed; None where the units have no values of their own."""
-    machine = trace.machine.get(look)
-    return None if machine is None else unit.d[:blocks] - machine.added

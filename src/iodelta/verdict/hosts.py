@@ -48,7 +48,7 @@ def seen_over_hosts(
     if not places:
         return Seen(nothing, nothing.copy(), nothing.copy(), statistics, parts)
     above, below, within = nothing.copy(), nothing.copy(), nothing.copy()
-    for row, width in enumerate(tested.width().tolist()):
+    for row, width in enumerate(tested.width.tolist()):
         tests = _tests(tested, row, places, level)
         for at, (test, pays) in enumerate(zip(tests, (1.0, TOTAL_PAYS), strict=True)):
             centre = test(width)
@@ -63,7 +63,6 @@ def seen_over_hosts(
 
 def _tests(tested: Tested, row: int, places: Places, level: float) -> tuple[Test, Test]:
     """Return the tests of one metric's typical and total change."""
-    assert tested.totals is not None
     replays = Replays(tested.signs, tested.exact, worth=level)
     d, arms = tested.d[row], Arms(*(column[[row]] for column in tested.totals.columns))
 

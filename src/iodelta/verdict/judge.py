@@ -20,11 +20,9 @@ claims kept. A comparison that it dropped can still be found equivalent.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, product
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,11 +35,9 @@ from iodelta.verdict.decide import Claim, replay
 from iodelta.verdict.family import (
     Job,
     jobs_of,
-    one_look,
     plan_of,
     questions_of,
     resolve,
-    stage_1_end,
 )
 from iodelta.verdict.metrics import SYNC
 from iodelta.verdict.model import FamilySummary, Judgement, Look, Step, Verdict
@@ -50,13 +46,8 @@ from iodelta.verdict.series import Series, blocks_of, finished_of, series_from
 from iodelta.verdict.series_units import units_of
 from iodelta.verdict.stalled import with_others
 from iodelta.verdict.surroundings import surroundings_of
-from iodelta.verdict.units import Units
 
 KINDS = ("read", "write", "trim", SYNC)
-ALL_CELLS = "*"
-
-PATIENT = 12
-"""Fewest blocks for the mean over cells. It stops no cell, so nothing is lost by waiting until flukes are rarer."""
 
 ONE_SIDED = 0.01
 """Level at which too uneven a split of regressions and improvements becomes a finding."""
@@ -97,7 +88,6 @@ def judge_series(
     return Judgement(
         rules,
         tuple(verdicts),
-        tuple(_overall(units, rules, ended)),
         summary,
         _one_sided(summary),
     )
@@ -193,80 +183,6 @@ def _trials_at(series: Sequence[Series]) -> dict[str, NDArray[np.float64]]:
         name: np.array(sorted(numbers), dtype=float)
         for name, numbers in by_variant.items()
     }
-
-
-def _over_cells(units: Sequence[Units]) -> list[list[Units]]:
-    """Return the cells of each variant and metric, as far as they can be judged on one machine."""
-    groups: dict[tuple[str, str], list[Units]] = {}
-    for unit in units:
-        if unit.refusal is None and not unit.hosts and len(unit.d):
-            groups.setdefault((unit.variant, unit.metric.name), []).append(unit)
-    return list(groups.values())
-
-
-def _overall(
-    units: Sequence[Units], rules: Rules, ended: Sequence[int]
-) -> list[Verdict]:
-    """Return one verdict per variant and metric on the mean over cells, from the blocks that all cells have in common."""
-    screening = rules.family == "screen" and math.isinf(stage_1_end(units, rules))
-    jobs = []
-    for members in _over_cells(units):
-        if len(members) < 2 or (screening and not ended):
-            continue
-        if rules.family == "screen":
-            members = [
-                member.part(0, member.before(rules.screen.blocks)) for member in members
-            ]
-        unit = _mean_unit(members, sorted(ended), rules)
-        # With the late looks only, and always the last.
-        looks = (
-            *(blocks for blocks in rules.looks[:-1] if blocks >= PATIENT),
-            rules.looks[-1],
-        )
-        plan = plan_of(msgspec.structs.replace(rules, looks=looks), unit.ended)
-        if rules.family == "screen":
-            plan = one_look(len(unit.d), 1.0 - rules.reserve)
-        jobs.append(Job(unit, Claim(plan, rules.alpha / 2)))
-    return _verdicts(jobs, rules)
-
-
-def _mean_unit(members: Sequence[Units], ended: Sequence[int], rules: Rules) -> Units:
-    """Return the equal-weight mean of the cells' log-ratios in each common block, in run order."""
-    shared = set.intersection(*(set(member.numbers) for member in members))
-    common = [number for number in members[0].numbers if number in shared]
-    rows = [_rows_of(member, common) for member in members]
-    chosen = list(zip(members, rows, strict=True))
-    d = np.mean([member.d[row] for member, row in chosen], axis=0)
-    old_at = np.max([member.baseline_at[row] for member, row in chosen], axis=0)
-    new_at = np.max([member.variant_at[row] for member, row in chosen], axis=0)
-    last_at = np.maximum(old_at, new_at)
-    head = members[0]
-    return Units(
-        cell=ALL_CELLS,
-        metric=head.metric,
-        baseline=head.baseline,
-        variant=head.variant,
-        d=d,
-        baseline_values=np.empty(0),
-        variant_values=np.empty(0),
-        numbers=tuple(common),
-        baseline_first=tuple((old_at < new_at).tolist()),
-        coins=tuple(map(head.coins.__getitem__, rows[0])),
-        baseline_at=old_at,
-        variant_at=new_at,
-        ended=tuple(
-            dict.fromkeys(int(np.count_nonzero(last_at <= number)) for number in ended)
-        ),
-        unit=f"blocks of {plural(len(members), 'cell')}",
-        trials_at=head.trials_at,
-        others=tuple(chain.from_iterable(member.singles for member in members)),
-    )
-
-
-def _rows_of(member: Units, numbers: Sequence[int]) -> list[int]:
-    """Return the rows of a cell's units that hold the blocks of these numbers."""
-    places = {number: row for row, number in enumerate(member.numbers)}
-    return [places[number] for number in numbers]
 
 
 def _one_sided(summary: FamilySummary) -> tuple[Finding, ...]:

@@ -29,15 +29,15 @@ WORTH_REPLAYING = 0.1
 
 @dataclass(frozen=True)
 class Tested:
-    """What a look tests: ``d``, log-ratios of shape (metrics, blocks), positive = worse; the arms of the totals (None:
-    no total); the draw that ordered each block, and whether every block had its own; ``resolution`` per metric."""
+    """What a look tests: ``d``, log-ratios of shape (metrics, blocks), positive = worse; the arms of the totals; the
+    draw that ordered each block, and whether every block had its own; ``width``, the source's resolution per metric."""
 
     d: Floats
-    totals: Arms | None
+    totals: Arms
     coins: tuple[int, ...]
     independent: bool
     seed: int
-    resolution: Floats | None = None
+    width: Floats
     replays: dict[int, Replay] = field(default_factory=dict)
     """By metric the replays of its total, made on first use."""
 
@@ -53,14 +53,27 @@ class Tested:
 
     def replay(self, row: int) -> Replay:
         """Return the total of one metric under every pattern."""
-        assert self.totals is not None
         if row not in self.replays:
             self.replays[row] = Replay(self.totals, row, self.signs)
         return self.replays[row]
 
-    def width(self) -> Floats:
-        """Return the resolution per metric; zeros where it is exact."""
-        return np.zeros(len(self.d)) if self.resolution is None else self.resolution
+    def typical(self, shift: Floats, side: float) -> Floats:
+        """Return the p values of a typical change "above ``shift``" (``side`` 1) or "below" (-1): from ranks where
+        blocks were drawn one by one, else from replays."""
+        d = side * (self.d - shift[:, None])
+        if self.independent:
+            return tails_rows(d, 0.0)[0]
+        ranked = signed_ranks(d)
+        return share_of(self.signs @ ranked.T, ranked.sum(axis=1), exact=self.exact)
+
+    def total(self, shift: Floats, side: float, worth: float) -> Floats:
+        """Return the same of the total; the quick p values where they are above ``worth``, and settle nothing."""
+        value, error = log_total(self.totals.shifted(shift))
+        p = stdtr(max(self.d.shape[1] - 1, 1), -side * value / error)
+        for row in np.flatnonzero(p <= worth).tolist():
+            tail = self.replay(row).tail
+            p[row] = tail(float(shift[row]), side, exact=self.exact)
+        return np.asarray(p)
 
 
 @dataclass
@@ -98,18 +111,15 @@ def seen_at(
     """Return the p values of one look. ``level`` is the largest that a p value will be held against, ``parts`` a
     factor for statistics of the same cell and variant that cannot be replayed with these. The ``latest`` look is always replayed:
     its intervals and what is projected from it need the level of a single test."""
-    # Signed-rank p values of "worse" and "better" than 0, beyond what the source's resolution may have added.
-    width = tested.width()
-    if not width.any():
-        typical = _rank_tails(tested, np.zeros(len(width)))
-    else:
-        typical = (_rank_tails(tested, width)[0], _rank_tails(tested, -width)[1])
-    total = _total(tested)
-    above = np.array([typical[0], *([total[0]] if total else [])])
-    below = np.array([typical[1], *([total[1]] if total else [])])
+    half, width, room = WORTH_REPLAYING / 2, tested.width, margin - tested.width
+    # Beyond what the source's resolution may have added.
+    above, below = (
+        np.array([tested.typical(shift, side), tested.total(shift, side, half)])
+        for shift, side in ((width, 1.0), (-width, -1.0))
+    )
     statistics = float(above.size)
     smallest = None
-    if latest or min(above.min(), below.min()) <= WORTH_REPLAYING / 2:
+    if latest or min(above.min(), below.min()) <= half:
         smallest = _smallest(tested)
         above, below = (
             joint(smallest, p, statistics=statistics, exact=tested.exact)
@@ -118,29 +128,13 @@ def seen_at(
     else:
         above, below = statistics * above, statistics * below
     above, below = np.minimum(1.0, parts * above), np.minimum(1.0, parts * below)
-    # The larger p value of "above -margin" and "below margin", the resolution taken off the margin.
-    room = margin - tested.width()
-    inside = np.maximum(_rank_tails(tested, -room)[0], _rank_tails(tested, room)[1])
-    within = [np.where(room > 0, inside, 1.0)]
-    if tested.totals is not None:
-        within.append(_total_within(tested, margin, level))
-    return Seen(
-        above, below, np.array(within), statistics, parts, smallest, tested.exact
-    )
-
-
-def _rank_tails(tested: Tested, mu: Floats) -> tuple[Floats, Floats]:
-    """Return the p values of "above mu" and "below mu", from ranks where blocks were drawn one by one, else from
-    replays.
-    """
-    if tested.independent:
-        return tails_rows(tested.d - mu[:, None], 0.0)
-    ranked = signed_ranks(tested.d - mu[:, None])
-    replayed = tested.signs @ ranked.T
-    seen = ranked.sum(axis=1)
-    return share_of(replayed, seen, exact=tested.exact), share_of(
-        -replayed, -seen, exact=tested.exact
-    )
+    # The larger p value of "above -margin" and "below margin"; replayed only where it can settle something.
+    worth = min(WORTH_REPLAYING, 20 * level)
+    inside = np.maximum(tested.typical(-room, 1.0), tested.typical(room, -1.0))
+    low = tested.total(-room, 1.0, worth)
+    worst = np.maximum(low, tested.total(room, -1.0, worth * (low.min() <= worth)))
+    within = np.where(room > 0, np.array([inside, worst]), 1.0)
+    return Seen(above, below, within, statistics, parts, smallest, tested.exact)
 
 
 def signed_ranks(d: Floats) -> Floats:
@@ -156,63 +150,15 @@ def signed_ranks(d: Floats) -> Floats:
     return np.asarray(np.sign(d) * ranks)
 
 
-def _student(arms: Arms) -> tuple[Floats, Floats]:
-    """Quick one-sided p values of the totals."""
-    value, error = log_total(arms)
-    t = value / error
-    spare = max(arms.old.shape[1] - 1, 1)
-    return stdtr(spare, -t), stdtr(spare, t)
-
-
-def _total(tested: Tested) -> tuple[Floats, Floats] | None:
-    """P values of "worse" and "better" totals; the quick ones where a replay would settle nothing."""
-    if tested.totals is None:
-        return None
-    width = tested.width()
-    above, below = _student(tested.totals.shifted(width))
-    if width.any():
-        below = _student(tested.totals.shifted(-width))[1]
-    for row in np.flatnonzero(np.minimum(above, below) <= WORTH_REPLAYING / 2):
-        replay = tested.replay(int(row))
-        above[row] = replay.tail(float(width[row]), 1.0, exact=tested.exact)
-        below[row] = replay.tail(-float(width[row]), -1.0, exact=tested.exact)
-    return above, below
-
-
-def _total_within(tested: Tested, margin: float, level: float) -> Floats:
-    """Return the larger p value of a total "above -margin" and "below margin"; replayed only where it can settle
-    something.
-    """
-    assert tested.totals is not None
-    room = margin - tested.width()
-    quick = np.maximum(
-        _student(tested.totals.shifted(-room))[0],
-        _student(tested.totals.shifted(room))[1],
-    )
-    p = np.where(room > 0, quick, 1.0)
-    for row in np.flatnonzero((p <= WORTH_REPLAYING) & (p <= 20 * level)):
-        replay = tested.replay(int(row))
-        low = replay.tail(-float(room[row]), 1.0, exact=tested.exact)
-        high = replay.tail(float(room[row]), -1.0, exact=tested.exact)
-        p[row] = max(low, high)
-    return p
-
-
 def _smallest(tested: Tested) -> Floats:
     """In every replay the smallest p value of "worse", over metrics and estimands; that of "better" is its mirror."""
-    signs = tested.signs
-    ranked = signed_ranks(tested.d)
     n = tested.d.shape[1]
-    sums = signs @ ranked.T
+    sums = tested.signs @ signed_ranks(tested.d).T
     if tested.independent:
         contradicting = np.floor((n * (n + 1) / 2 - sums) / 2 + 1e-9).astype(int)
         p = rank_tail(n, np.clip(contradicting, 0, n * (n + 1) // 2))
     else:
         p = shares(sums)
-    smallest = p.min(axis=1)
-    if tested.totals is not None:
-        totals = np.column_stack(
-            [tested.replay(row).centre for row in range(len(tested.d))]
-        )
-        smallest = np.minimum(smallest, shares(totals).min(axis=1))
+    totals = [tested.replay(row).centre for row in range(len(tested.d))]
+    smallest = np.minimum(p.min(axis=1), shares(np.column_stack(totals)).min(axis=1))
     return np.asarray(np.maximum(smallest, math.ulp(0.0)))

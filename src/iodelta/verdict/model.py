@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from iodelta.stats.effect import Estimate
 from iodelta.trial import Finding
 from iodelta.verdict.metrics import Metric
 from iodelta.verdict.rules import Rules
@@ -42,6 +43,16 @@ class Change(msgspec.Struct, frozen=True):
         return (self.low is not None and self.low > 0.0) or (
             self.high is not None and self.high < 0.0
         )
+
+
+def change_of(worse: Estimate, metric: Metric) -> Change:
+    """Return a log-ratio that is positive when worse as relative change of the metric itself; infinite ends become
+    None."""
+    value, ends = worse.value, (worse.low, worse.high)
+    if metric.better == "higher":
+        value, ends = -value, (-worse.high, -worse.low)
+    low, high = (relative(end) if math.isfinite(end) else None for end in ends)
+    return Change(relative(value), low, high, worse.level)
 
 
 class Needed(msgspec.Struct, frozen=True):
@@ -246,14 +257,11 @@ class FamilySummary(msgspec.Struct, frozen=True):
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """All verdicts of an experiment. ``overall`` holds one per variant and metric over the equal-weight mean of all
-    cells (cell ``*``)."""
+    """All verdicts of an experiment."""
 
     rules: Rules
     verdicts: tuple[Verdict, ...]
     """One per cell, variant and metric."""
-    overall: tuple[Verdict, ...]
-    """One per variant and metric over the mean of all cells (cell ``*``)."""
     family: FamilySummary
     findings: tuple[Finding, ...] = ()
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from iodelta.stats.carry import Ahead, Carry, direct_bias, drawn_in
+from iodelta.stats.carry import Carry, direct_bias, drawn_in
 from iodelta.stats.effect import Estimate, hodges_lehmann, tails_rows
-from iodelta.stats.guards import fisher_exact
 from iodelta.stats.replay import EXACT_COINS, patterns
 from iodelta.stats.sequential import median_unbiased, nominal_tails
 from iodelta.stats.total import bounds, log_total
@@ -26,7 +24,6 @@ from iodelta.verdict.hosts import (
     typical_over,
 )
 from iodelta.verdict.machine import machine_of
-from iodelta.verdict.model import Flags
 from iodelta.verdict.rare import with_stalls
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.units import Units
@@ -68,195 +65,124 @@ def numbers_of(
     unit: Units, trace: Trace, outcome: Outcome, rules: Rules
 ) -> Numbers | None:
     """Return the estimates of one comparison; None where there is no value."""
-    used = len(unit.d)
+    used, at, plan = len(unit.d), outcome.at, trace.claim.plan
     if not used or (
         unit.refusal is not None and unit.refusal.rule != "verdict.few-boots"
     ):
         return None
     machine = machine_of(unit, used)
-    d = unit.d - machine.added
-    plan = trace.claim.plan.blocks
-    # The look of the word, and the latest: of each the blocks, the level and the log-ratios within a speed.
-    looks = []
-    for look in sorted({outcome.at, trace.taken - 1} - {-1}):
-        found = trace.machine.get(look) or machine_of(unit, plan[look])
-        looks.append((plan[look], _tail(trace, outcome, rules, look), found.added))
-    if not looks:
-        looks = [(used, rules.spendable / 2, machine.added)]
+    ahead, d = machine.ahead, unit.d - machine.added
+    # The look of the word, and the latest: of each the estimates at its level, from the log-ratios within a speed.
     typicals, totals = [], []
-    for blocks, tail, added in looks:
-        part = _typical(unit, unit.d[:blocks] - added, 1.0 - 2.0 * tail)
-        pays = TOTAL_PAYS if unit.hosts and outcome.word != "equivalent" else 1.0
-        typicals.append(part)
-        totals.append(_total(unit, blocks, tail / pays, rules, part))
-    typical = _over_looks(_typical(unit, d, typicals[0].level), typicals)
+    for look in sorted({at, trace.taken - 1} - {-1}) or [-1]:
+        blocks, tail, added = used, rules.spendable / 2, machine.added
+        if look >= 0:
+            blocks, tail = plan.blocks[look], _tail(trace, outcome, rules, look)
+            added = (trace.machine.get(look) or machine_of(unit, blocks)).added
+        typicals.append(_typical(unit, unit.d[:blocks] - added, 1.0 - 2.0 * tail))
+        if len(unit.baseline_values):
+            pays = TOTAL_PAYS if unit.hosts and outcome.word != "equivalent" else 1.0
+            totals.append(_total(unit, blocks, tail / pays, rules, typicals[-1]))
+    level = typicals[0].level
+    typical = _over_looks(_typical(unit, d, level).value, typicals, used)
     total = None
-    if totals[0] is not None:
-        value = float(log_total(unit.arms(used))[0][0])
-        if unit.hosts:
-            value = estimate_of(
-                total_over(unit.arms(used), unit.hosts), value, 0.5, used
-            ).value
-        total = _over_looks(
-            Estimate(value, value, value, totals[0].level, used),
-            [part for part in totals if part is not None],
-        )
-    sd = spread_of(d)
-    not_reached = (
-        machine.ahead is not None
-        and machine.ahead.shown
-        and float(np.abs(machine.ahead.value).max()) > _slight(rules)
+    if totals:
+        arms = unit.arms(used)
+        mean = total_over(arms, unit.hosts) if unit.hosts else None
+        value = float(log_total(arms)[0][0] if mean is None else mean.value[0])
+        total = _over_looks(value, totals, used)
+    slight = SLIGHT * math.log1p(rules.margin)
+    deployed = _covering(unit, d, unit.ahead, level)
+    not_reached = bool(
+        ahead is not None and ahead.shown and np.abs(ahead.value).max() > slight
     )
-    deployed = _deployed(unit, d, machine.ahead, typical, rules)
+    if deployed and ahead is not None:
+        # What is still to come is added block by block, so that the interval has its noise. The value is that of the
+        # memory that the trials show best; where they show none, the change as measured.
+        best = int(np.argmax(np.abs(ahead.value) / np.maximum(ahead.half, 1e-12)))
+        value = deployed[best].value if ahead.shown else typical.value
+        low, high = min(one.low for one in deployed), max(one.high for one in deployed)
+        state = Estimate(value, low, high, level, deployed[0].n)
+        shifted = max(typical.low - low, high - typical.high) > slight
+    else:
+        shifted = False
     shown = total if trace.basis == "total" and total is not None else typical
-    if not_reached and deployed is not None:
-        shown = deployed
-    flagged = flagged_blocks(unit, len(d))
+    direct = None
+    if len(
+        unit.direct
+    ):  # a lasting debt biases it, too, so the interval covers every memory
+        bias = direct_bias(unit.conditioning)[:, None] * unit.ahead
+        parts = _covering(unit, unit.direct, -bias, level)
+        if parts:
+            low, high = min(one.low for one in parts), max(one.high for one in parts)
+            direct = Estimate(parts[0].value, low, high, level, parts[0].n)
+    flagged = flagged_blocks(unit)
     return Numbers(
-        shown=shown,
+        shown=state if not_reached and shifted else shown,
         typical=typical,
         total=total,
-        direct=_direct(unit, used, typical.level),
-        deployed=deployed,
+        direct=direct,
+        deployed=state if shifted else None,
         not_reached=not_reached,
-        corrected=_corrected(unit, trace, outcome, rules),
-        unflagged=(
-            _of_some(unit, d, ~flagged, typical.level)
-            if len(flagged) == len(d) and flagged.any()
-            else None
-        ),
+        corrected=_corrected(unit, trace, outcome),
+        unflagged=_typical(unit, d, level, ~flagged)
+        if flagged.any() and not flagged.all()
+        else None,
         carry=machine.carry,
         onto=(machine.onto(0), machine.onto(1)),
         d=d,
         two_speeds=machine.two_speeds,
-        sd=sd,
-        p=_p(unit, trace, outcome.at, d, rules),
+        sd=spread_of(d),
+        p=_p(unit, trace, at, d, rules),
     )
 
 
-def _over_looks(whole: Estimate, looks: list[Estimate]) -> Estimate:
+def _over_looks(value: float, looks: list[Estimate], blocks: int) -> Estimate:
     """Return the estimate of all blocks in the intersection of the intervals of looks; in that of the first, which
     gave the word, where they contradict each other. An estimate outside becomes an end of it."""
-    low = max(look.low for look in looks)
-    high = min(look.high for look in looks)
+    low, high = max(look.low for look in looks), min(look.high for look in looks)
     if low > high:
         low, high = looks[0].low, looks[0].high
-    return Estimate(
-        whole.value,
-        min(low, whole.value),
-        max(high, whole.value),
-        looks[0].level,
-        whole.n,
-    )
+    return Estimate(value, min(low, value), max(high, value), looks[0].level, blocks)
 
 
-def _corrected(
-    unit: Units, trace: Trace, outcome: Outcome, rules: Rules
-) -> float | None:
+def _corrected(unit: Units, trace: Trace, outcome: Outcome) -> float | None:
     """Return the typical change corrected for the looks before; None where there was no look, over hosts, and where
     the noise is not known."""
-    at = outcome.at
+    at, plan = outcome.at, trace.claim.plan
     if at < 0 or unit.hosts or trace.claim.alpha <= 0.0:
         return None
-    blocks = trace.claim.plan.blocks
+    blocks = plan.blocks[: at + 1]
     machine = trace.machine.get(at) or machine_of(unit, blocks[at])
     d = unit.d[: blocks[at]] - machine.added
     error = ERROR * spread_of(d) / math.sqrt(len(d))
     if not error > 0.0:
         return None
-    levels = nominal_tails(trace.claim.plan, trace.claim.alpha)
+    levels = nominal_tails(plan, trace.claim.alpha)
     tails = [
         # A look at which the word was withheld did not stop.
         0.0 if look in trace.withheld else trace.critical.get(look, levels[look])
         for look in range(at + 1)
     ]
+    z = hodges_lehmann(d, 0.5).value / error
+    return median_unbiased(z, blocks, tails) * error
+
+
+def _covering(unit: Units, d: Floats, added: Floats, level: float) -> list[Estimate]:
+    """Return the typical change of ``d`` with what is ``added`` under each memory, from the blocks that have both."""
+    if added.shape[1] < len(d) or not len(d):
+        return []
+    known = np.isfinite(d) & np.isfinite(added).all(axis=0)
     return (
-        median_unbiased(hodges_lehmann(d, 0.5).value / error, blocks[: at + 1], tails)
-        * error
+        [_typical(unit, d + row, level, known) for row in added] if known.any() else []
     )
 
 
-def _direct(unit: Units, used: int, level: float) -> Estimate | None:
-    """Return the direct change. A lasting debt biases it, too, so the interval covers every memory."""
-    if not len(unit.direct) or not unit.ahead.shape[1]:
-        return None
-    both = np.isfinite(unit.direct[:used]) & np.isfinite(unit.ahead[:, :used]).all(
-        axis=0
-    )
-    bias = direct_bias(unit.conditioning)[:, None] * np.nan_to_num(unit.ahead[:, :used])
-    estimates = [
-        _of_some(unit, row, both, level)
-        for row in np.nan_to_num(unit.direct[:used]) - bias
-    ]
-    return _together([estimate for estimate in estimates if estimate is not None])
-
-
-def _deployed(
-    unit: Units, d: Floats, ahead: Ahead | None, typical: Estimate, rules: Rules
-) -> Estimate | None:
-    """The change once the state is reached. What is still to come is added block by block, so that the interval has its
-    noise. None where the interval lies in that of the typical change, or nearly.
-
-    Its value is that of the memory that the trials show best; where they show none, the change as measured.
-    """
-    rows = unit.ahead[:, : len(d)]
-    if ahead is None or not rows.shape[1]:
-        return None
-    known = np.asarray(np.isfinite(rows).all(axis=0))
-    parts = [
-        _of_some(unit, row, known, typical.level) for row in d + np.nan_to_num(rows)
-    ]
-    estimates = [estimate for estimate in parts if estimate is not None]
-    deployed = _together(estimates)
-    if deployed is None or max(
-        typical.low - deployed.low, deployed.high - typical.high
-    ) <= _slight(rules):
-        return None
-    best = int(np.argmax(np.abs(ahead.value) / np.maximum(ahead.half, 1e-12)))
-    value = estimates[best].value if ahead.shown else typical.value
-    return Estimate(value, deployed.low, deployed.high, deployed.level, deployed.n)
-
-
-def _slight(rules: Rules) -> float:
-    return SLIGHT * math.log1p(rules.margin)
-
-
-def _together(estimates: list[Estimate]) -> Estimate | None:
-    """Return the first estimate, with an interval that covers those of all."""
-    if not estimates:
-        return None
-    low, high = (
-        min(estimate.low for estimate in estimates),
-        max(estimate.high for estimate in estimates),
-    )
-    return Estimate(estimates[0].value, low, high, estimates[0].level, estimates[0].n)
-
-
-def flagged_blocks(unit: Units, used: int) -> NDArray[np.bool_]:
+def flagged_blocks(unit: Units) -> NDArray[np.bool_]:
     """Return which blocks hold a trial that was flagged as disturbed."""
-    pairs = zip(unit.baseline_flags[:used], unit.variant_flags[:used], strict=True)
-    return np.array([bool(old or new) for old, new in pairs], dtype=bool)
-
-
-def flags_of(unit: Units, used: int) -> tuple[Flags, ...]:
-    """By rule, how many trials of each variant were flagged."""
-    old, new = unit.baseline_flags[:used], unit.variant_flags[:used]
-    flags_by_rule = []
-    for rule in sorted(set(chain.from_iterable((*old, *new)))):
-        before, after = (
-            sum(rule in flags for flags in old),
-            sum(rule in flags for flags in new),
-        )
-        flags_by_rule.append(
-            Flags(
-                rule,
-                before,
-                after,
-                len(new),
-                fisher_exact(before, len(old), after, len(new)),
-            )
-        )
-    return tuple(flags_by_rule)
+    pairs = zip(unit.baseline_flags, unit.variant_flags, strict=True)
+    flagged = [bool(old or new) for old, new in pairs]
+    return np.array(flagged or [False] * len(unit.d), dtype=bool)
 
 
 def spread_of(d: Floats) -> float:
@@ -276,69 +202,43 @@ def _tail(trace: Trace, outcome: Outcome, rules: Rules, look: int) -> float:
     ):
         return level
     single = trace.alone_critical if outcome.promoted else trace.critical[at]
-    if (
-        look != at
-    ):  # what a single test pays for the others is about the same at every look
-        claimed = rules.alpha / 2 if outcome.promoted else trace.claim.alpha
-        levels = nominal_tails(plan, claimed)
-        single *= levels[look] / levels[at]
-    return min(level, max(single, 1e-9))
+    # What a single test pays for the others is about the same at every look.
+    claimed = rules.alpha / 2 if outcome.promoted else trace.claim.alpha
+    levels = nominal_tails(plan, claimed)
+    return min(level, max(single * levels[look] / levels[at], 1e-9))
 
 
-def _typical(unit: Units, d: Floats, level: float) -> Estimate:
-    """Hodges-Lehmann, over hosts the mean of their own; the source's resolution is part of the interval."""
-    estimate = hodges_lehmann(d, level)
+def _typical(
+    unit: Units, d: Floats, level: float, chosen: NDArray[np.bool_] | None = None
+) -> Estimate:
+    """Hodges-Lehmann of all or the ``chosen`` blocks, over hosts the mean of their own; the source's resolution is part
+    of the interval."""
+    rows = np.arange(len(d)) if chosen is None else np.flatnonzero(chosen)
+    estimate = hodges_lehmann(d[rows], level)
     if unit.hosts:
-        estimate = estimate_of(
-            typical_over(d, unit.hosts), estimate.value, level, len(d)
-        )
-    wide = unit.resolution
-    return Estimate(
-        estimate.value, estimate.low - wide, estimate.high + wide, level, estimate.n
-    )
+        hosts = [unit.hosts[row] for row in rows]
+        mean = typical_over(d[rows], hosts)
+        estimate = estimate_of(mean, estimate.value, level, len(rows))
+    return _resolved(estimate, unit)
+
+
+def _resolved(estimate: Estimate, unit: Units) -> Estimate:
+    value, wide = estimate.value, unit.resolution
+    low, high = estimate.low - wide, estimate.high + wide
+    return Estimate(value, low, high, estimate.level, estimate.n)
 
 
 def _total(
     unit: Units, used: int, tail: float, rules: Rules, typical: Estimate
-) -> Estimate | None:
-    if len(unit.baseline_values) < used:
-        return None
-    arms = unit.arms(used)
-    coins = unit.coins[:used]
+) -> Estimate:
+    arms, coins, level = unit.arms(used), unit.coins[:used], 1.0 - 2.0 * tail
     value = float(log_total(arms)[0][0])
-    level = 1.0 - 2.0 * tail
     if unit.hosts:
         estimate = estimate_of(total_over(arms, unit.hosts), value, level, used)
     else:
-        low, high = bounds(
-            arms,
-            patterns(coins, rules.seed),
-            tail,
-            exact=len(set(coins)) <= EXACT_COINS,
-        )
-        estimate = Estimate(value, low, high, level, used)
-    estimate = with_stalls(estimate, typical, unit, used)
-    wide = unit.resolution
-    return Estimate(
-        estimate.value, estimate.low - wide, estimate.high + wide, level, used
-    )
-
-
-def _of_some(
-    unit: Units, values: Floats, chosen: NDArray[np.bool_], level: float
-) -> Estimate | None:
-    """Return the typical change of some blocks; None of no block."""
-    if not chosen.any():
-        return None
-    estimate = hodges_lehmann(values[chosen], level)
-    if not unit.hosts:
-        return estimate
-    hosts = [
-        host for host, kept in zip(unit.hosts, chosen.tolist(), strict=False) if kept
-    ]
-    return estimate_of(
-        typical_over(values[chosen], hosts), estimate.value, level, estimate.n
-    )
+        signs, exact = patterns(coins, rules.seed), len(set(coins)) <= EXACT_COINS
+        estimate = Estimate(value, *bounds(arms, signs, tail, exact=exact), level, used)
+    return _resolved(with_stalls(estimate, typical, unit, used), unit)
 
 
 def _p(unit: Units, trace: Trace, at: int, d: Floats, rules: Rules) -> float:

@@ -104,7 +104,7 @@ def _tables(reproduced: Reproduced) -> tuple[Table, ...]:
 def row_of(match: Matched, baseline: str) -> Row:
     """Both sides of one change, and its word."""
     cell, variant = match.there.cell, match.there.variant
-    place = "all cells together" if cell == "*" else inert(cell)
+    place = inert(cell)
     name = metric_name(_metric(match.there.metric), with_kind=False)
     texts = (
         _change(match.there, match.found.basis),
