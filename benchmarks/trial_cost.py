@@ -32,10 +32,9 @@ from iodelta.experiment import parse
 from iodelta.lab import bench, runner, session
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Finished, Folder, Started
-from iodelta.lab.plan import make_plan
+from iodelta.lab.plan import make_plan, trial_seed
 from iodelta.lab.progress import Control
 from iodelta.lab.record import RECORD
-from iodelta.lab.schedule import trial_seed
 from iodelta.machine import LocalMachine
 from iodelta.probe.counters import Counters
 from iodelta.probe.topology import resolve

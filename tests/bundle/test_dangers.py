@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from iodelta.bundle.dangers import SHAPES, dangers
-from iodelta.bundle.mapping import checked
+from iodelta.bundle.planning import checked
 from iodelta.errors import RequestError
 from iodelta.experiment import Cell, Experiment, parse
 from iodelta.jobfile import canonical, owned, runs_command

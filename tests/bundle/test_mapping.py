@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from carried import QUESTION, carried
 
-from iodelta.bundle.mapping import Mapped, maps, onto, unplaceable
 from iodelta.bundle.packed import Packed
 from iodelta.bundle.packing import pack
-from iodelta.bundle.planning import prepare, with_one_look
+from iodelta.bundle.planning import Mapped, maps, onto, prepare, unplaceable, with_one_look
 from iodelta.errors import RequestError
 from iodelta.experiment import Experiment, parse
 from iodelta.experiment.written import rendered

@@ -13,7 +13,7 @@ from carried import ENVIRONMENT, QUESTION, carried, forge, plain
 from click.testing import CliRunner
 
 from iodelta.bundle import pseudonyms
-from iodelta.bundle.boot_words import MODULES, WORDS, reduced
+from iodelta.bundle.identity import MODULES, WORDS, reduced
 from iodelta.bundle.packed import Packed
 from iodelta.bundle.packing import pack
 from iodelta.bundle.pseudonyms import PATTERNS, Pseudonyms

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from iodelta.bundle.dangers import dangers
-from iodelta.bundle.mapping import checked
+from iodelta.bundle.planning import checked
 from iodelta.errors import RequestError
 from iodelta.experiment import Experiment, Prepare, parse
 from iodelta.experiment.written import rendered

@@ -7,16 +7,15 @@ from pathlib import Path
 import pytest
 
 from iodelta.bundle.dangers import dangers
-from iodelta.bundle.mapping import checked
+from iodelta.bundle.planning import checked
 from iodelta.errors import RefusedError, RequestError
 from iodelta.experiment import Experiment, parse
 from iodelta.experiment.command import called, filled, gaps, placed
 from iodelta.experiment.model import Command
 from iodelta.history.points import key_of
 from iodelta.lab.guard import check_commands
-from iodelta.lab.plan import make_plan
-from iodelta.lab.superblocks import carry_of
-from iodelta.lab.writing import any_writes
+from iodelta.lab.plan import carry_of, make_plan
+from iodelta.lab.setup import any_writes
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import resolve
 

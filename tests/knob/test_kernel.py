@@ -10,9 +10,8 @@ from fakes import PaperMachine
 
 from iodelta.errors import KnobError, MeasureError
 from iodelta.knob import knob, restore
-from iodelta.knob.kernel import Kernel, installed
-from iodelta.knob.reboot import Grub, Image, Kexec, SystemdBoot, grub_entries, ways
-from iodelta.knob.script import restore_script
+from iodelta.knob.kernel import Grub, Image, Kernel, Kexec, SystemdBoot, grub_entries, installed, ways
+from iodelta.knob.registry import restore_script
 
 from .rooted import target
 

@@ -23,9 +23,8 @@ from iodelta.lab.calibration import (
     noise_of,
 )
 from iodelta.lab.folder import Started
-from iodelta.lab.plan import make_plan
-from iodelta.lab.schedule import variant_orders
-from iodelta.lab.writing import writes
+from iodelta.lab.plan import make_plan, variant_orders
+from iodelta.lab.setup import writes
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import resolve
 from iodelta.report.formats.markdown import markdown

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from iodelta.experiment import Prepare, parse
 from iodelta.experiment.prepare import DEFAULT, workload_of
-from iodelta.lab.conditioning import (
+from iodelta.lab.preparing import (
     FILL_BLOCK,
     REST,
     Kind,

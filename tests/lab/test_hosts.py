@@ -12,8 +12,7 @@ from iodelta.errors import LostError
 from iodelta.experiment import parse
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Started
-from iodelta.lab.hosts import host_of
-from iodelta.lab.plan import make_plan, warnings
+from iodelta.lab.plan import host_of, make_plan, warnings
 from iodelta.trial import Finding
 
 HOSTS = ("ssh:a", "ssh:b")

@@ -8,7 +8,7 @@ from knob.rooted import target
 
 from iodelta.experiment import Experiment, parse
 from iodelta.knob import knob
-from iodelta.lab.placement import placement
+from iodelta.lab.setup import placement
 
 FIRST = (24, 36, 72, 84, 96, 108, 120, 132, 144, 156, 168, 180, 48, 60, 0, 12)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2_contingency, chisquare
 
 from iodelta.experiment import Cell, Condition, Design, Experiment, Target, Variant
-from iodelta.lab.schedule import Slot, make_schedule, repeated, trial_seed
+from iodelta.lab.plan import Slot, make_schedule, repeated, trial_seed
 
 SEEDS = st.integers(0, 2**31)
 

@@ -23,7 +23,7 @@ from iodelta.cli import restore as restore_command
 from iodelta.cli.main import cli
 from iodelta.errors import IodeltaError, MeasureError, RequestError
 from iodelta.knob import Saved, knob
-from iodelta.knob.script import restore_script
+from iodelta.knob.registry import restore_script
 from iodelta.lab import undo as undo_module
 from iodelta.lab import workdir as workdir_module
 from iodelta.lab.undo import UndoLog, give_up, lost, restore_pending, undo_log

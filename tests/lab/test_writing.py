@@ -10,7 +10,7 @@ import pytest
 from knob.rooted import target
 
 from iodelta.experiment import parse
-from iodelta.lab.writing import any_writes, writes
+from iodelta.lab.setup import any_writes, writes
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import resolve
 

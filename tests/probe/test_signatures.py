@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iodelta.probe.signatures import MAGICS, STEP, detect, ranges
+from iodelta.probe.contents import MAGICS, STEP, detect, ranges
 
 MIB = 1 << 20
 GIB = 1 << 30

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iodelta.experiment import Prepare
-from iodelta.lab.conditioning import Round, window_of
+from iodelta.lab.preparing import Round, window_of
 from iodelta.study.preparation import DiskAccount, RoundSeen
 
 FALLING = (9000.0, 9000.0, 8900.0, 5000.0, 3100.0, 3000.0, 3050.0, 2950.0, 3020.0, 2990.0)

@@ -12,7 +12,7 @@ import pytest
 from iodelta.experiment import Experiment, parse
 from iodelta.lab.account import Account
 from iodelta.lab.diskstate import Known, Prepared
-from iodelta.lab.events import Session
+from iodelta.lab.folder import Session
 from iodelta.probe.identity import Identity
 from iodelta.study.preparation import disk_findings, prepared_earlier
 from iodelta.trial import Direction, Finding, Quantity, Trial

@@ -13,7 +13,7 @@ from test_console import account, experiment
 
 from iodelta.experiment import Prepare
 from iodelta.lab.account import Account
-from iodelta.lab.events import StepBegun, StepDone
+from iodelta.lab.folder import StepBegun, StepDone
 from iodelta.report.formats.charts.specs import filled
 from iodelta.report.formats.charts.times import rounds_of
 from iodelta.report.formats.console import lines

@@ -13,7 +13,7 @@ from iodelta.bundle.dangers import dangers
 from iodelta.knob import files, registry
 from iodelta.knob.base import EMPTY, Knob, Saved, check_text
 from iodelta.knob.files import FileKnob
-from iodelta.knob.script import restore_script
+from iodelta.knob.registry import restore_script
 from iodelta.knob.shell import Line, Script, Shell, Steps
 from iodelta.machine import LocalMachine, Machine
 from iodelta.probe.topology import Target, resolve

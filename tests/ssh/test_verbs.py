@@ -14,7 +14,7 @@ from waiting import LIMIT, until
 
 from iodelta.errors import MachineError, RequestError
 from iodelta.machine import LocalMachine, reach
-from iodelta.machine.questions import SEPARATOR
+from iodelta.machine.shell import SEPARATOR
 from iodelta.machine.ssh import SshMachine
 
 from .host import COREUTILS, Host

@@ -12,7 +12,7 @@ import pytest
 
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import parse
-from iodelta.lab.guests import look_at_guests
+from iodelta.lab.boots import look_at_guests
 from iodelta.machine.vm import VmMachine
 from iodelta.path.plan import make_plan
 from iodelta.vm import guest, kernels, modules, packages

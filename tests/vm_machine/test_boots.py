@@ -6,8 +6,7 @@ import pytest
 
 from iodelta.errors import RequestError
 from iodelta.experiment import parse
-from iodelta.lab.booting import look
-from iodelta.lab.boots import PILOT, Scatter, settings_of, within_boot
+from iodelta.lab.boots import PILOT, Scatter, look, settings_of, within_boot
 from iodelta.lab.plan import BOOT, REBOOT, make_plan
 from iodelta.lab.setup import survey
 from iodelta.machine import LocalMachine

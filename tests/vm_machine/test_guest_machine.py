@@ -17,8 +17,8 @@ from waiting import LIMIT, until
 from iodelta.errors import LostError, MachineError
 from iodelta.knob import knob
 from iodelta.machine.vm import VmMachine
+from iodelta.probe.caches import emulation_findings
 from iodelta.probe.counters import Counters
-from iodelta.probe.emulated import emulation_findings
 from iodelta.probe.topology import resolve
 from iodelta.vm import boot, kernels
 from iodelta.vm import guest as guest_programs

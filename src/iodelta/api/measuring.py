@@ -18,10 +18,9 @@ from iodelta.experiment.options import tables
 from iodelta.experiment.source import text_of
 from iodelta.lab.account import Account
 from iodelta.lab.folder import CountFolder, Folder
-from iodelta.lab.plan import Plan
+from iodelta.lab.plan import Plan, Slot
 from iodelta.lab.progress import Control, Watcher
 from iodelta.lab.remake import remade
-from iodelta.lab.schedule import Slot
 from iodelta.lab.session import go, read_plan, start
 from iodelta.lab.turns import patiently
 from iodelta.report.derived import derive

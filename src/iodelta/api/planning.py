@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from iodelta.api.machines import Say, nobody
 from iodelta.errors import RefusedError, RequestError
 from iodelta.experiment import Experiment
-from iodelta.lab.booting import look, refusal
+from iodelta.lab.boots import look, refusal
 from iodelta.lab.folder import CALIBRATION
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.lab.setup import Survey, target_of, unsettable

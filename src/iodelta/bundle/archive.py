@@ -157,7 +157,13 @@ def unpacked(path: Path) -> tuple[Manifest, dict[str, bytes]]:
                     data = at_most(body, member.size)
                     manifest = _manifest(data, clean(member.name), place)
                     continue
-                _check_name(member.name, members, place)
+                name = member.name
+                if not NAME.fullmatch(name) or len(members) >= MOST_MEMBERS:
+                    raise _refused(
+                        place, f"{clean(name)!r} is not a file of an experiment"
+                    )
+                if name in members:
+                    raise _refused(place, f"it contains {clean(name)!r} twice")
                 members[member.name] = at_most(body, member.size)
     except DAMAGE as error:
         raise RequestError(
@@ -167,7 +173,18 @@ def unpacked(path: Path) -> tuple[Manifest, dict[str, bytes]]:
         ) from error
     if manifest is None:
         raise _no_bundle(place)
-    _verify(manifest, members, place)
+    entries = {entry.name: entry for entry in manifest.members}
+    not_in_both = sorted(entries.keys() ^ members.keys())
+    if not_in_both:
+        raise _not_as_listed(place, clean(not_in_both[0]))
+    if len(entries) != len(manifest.members):
+        raise _not_as_listed(place, "a member")
+    for name, data in members.items():
+        entry = entries[name]
+        if len(data) != entry.size or sha256(data) != entry.sha256:
+            raise _refused(place, f"{name} is not what was packed: its digest differs")
+        if name.endswith((".json", ".jsonl")) and _depth(data) > DEEPEST:
+            raise _refused(place, f"{name} is nested deeper than any record")
     return manifest, members
 
 
@@ -187,14 +204,6 @@ def _bounded(file: BinaryIO, place: str) -> Iterator[tuple[Member, Readable]]:
         yield member, member.body
 
 
-def _check_name(name: str, before: Mapping[str, bytes], place: str) -> None:
-    """Raises RequestError for a name that no experiment has, or that occurs twice."""
-    if not NAME.fullmatch(name) or len(before) >= MOST_MEMBERS:
-        raise _refused(place, f"{clean(name)!r} is not a file of an experiment")
-    if name in before:
-        raise _refused(place, f"it contains {clean(name)!r} twice")
-
-
 def _manifest(data: bytes, name: str, place: str) -> Manifest:
     if name != MANIFEST:
         raise _no_bundle(place)
@@ -209,26 +218,9 @@ def _manifest(data: bytes, name: str, place: str) -> Manifest:
                 remedy="update iodelta, or ask for the experiment folder itself",
             )
         return from_json(data, Manifest)
-    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
-        what = f"its list of members is damaged: {clean(str(error))}"
-        raise _refused(place, what) from error
-
-
-def _verify(manifest: Manifest, members: Mapping[str, bytes], place: str) -> None:
-    """Raises RequestError if the members are not exactly those that the manifest lists, byte for byte."""
-    entries = {entry.name: entry for entry in manifest.members}
-    not_in_both = sorted(entries.keys() ^ members.keys())
-    if not_in_both:
-        raise _not_as_listed(place, clean(not_in_both[0]))
-    if len(entries) != len(manifest.members):
-        raise _not_as_listed(place, "a member")
-    for name, data in members.items():
-        entry = entries[name]
-        if len(data) != entry.size or sha256(data) != entry.sha256:
-            raise _refused(place, f"{name} is not what was packed: its digest differs")
-        is_json = name.endswith((".json", ".jsonl"))
-        if is_json and _depth(data) > DEEPEST:
-            raise _refused(place, f"{name} is nested deeper than any record")
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as damage:
+        what = f"its list of members is damaged: {clean(str(damage))}"
+        raise _refused(place, what) from damage
 
 
 def _not_as_listed(place: str, name: str) -> RequestError:

@@ -77,8 +77,7 @@ def dangers(experiment: Experiment) -> tuple[Danger, ...]:
         for variant in experiment.variants:
             listed += _knobs(f"variant {variant.name}", variant.knobs)
     else:
-        tools = [cell.option(io_uring.TOOL) or "" for cell in experiment.cells]
-        by_io_uring = any(tools)
+        by_io_uring = any(cell.option(io_uring.TOOL) for cell in experiment.cells)
         listed += _variants(experiment.variants, by_io_uring=by_io_uring)
         listed += _cells(experiment.cells)
     listed += _preparation(experiment.prepare)
@@ -164,8 +163,9 @@ def _knobs(place: str, settings: dict[str, str]) -> Iterator[Danger]:
         # An unknown knob: from another version, or from a plugin that is not installed here.
         why = family(name).danger(name) if known(name) else NOT_ONLY_IO
         if why:
-            setting = value if name == "command" else f"{name} = {value}"
-            yield Danger(place, setting, why)
+            yield Danger(
+                place, value if name == "command" else f"{name} = {value}", why
+            )
 
 
 def _options(
@@ -176,8 +176,7 @@ def _options(
     for name, value in options:
         why = why_not(name, value)
         if why:
-            setting = name if value is None else f"{name}={value}"
-            yield Danger(place, setting, why)
+            yield Danger(place, name if value is None else f"{name}={value}", why)
 
 
 def _why_not_io_uring(name: str, value: str | None) -> str:

@@ -126,8 +126,7 @@ def of_document(document: Any) -> Literals:
         elif kind == "share":
             literals |= _one(value, kind) | _server_and_path(value)
         elif kind == "disk name":
-            name = value.rpartition("/")[2]
-            literals |= _one(_without_partition(name), kind)
+            literals |= _one(_without_partition(value.rpartition("/")[2]), kind)
         elif kind:
             literals |= _one(value, kind)
     return literals
@@ -152,7 +151,18 @@ def kind_of(path: tuple[str, ...], value: str) -> str:
         return _volume_or_share(value)
     if SECRETS.search(last):
         return "secret"
-    return _kind_of_path(word, value)
+    # The kind of a path below the key `word`; empty for one that every machine has
+    if value.startswith(HOMES):
+        return "home" if word in PATHS else ""
+    if not value.startswith("/") or value in USUAL:
+        return ""
+    if word in ("mount", "point"):
+        return "mount point"
+    # A placeholder has one level.
+    is_deep = value.count("/") > 1
+    if word not in PATHS or not is_deep:
+        return ""
+    return "" if (value.split("/")[1] in SYSTEM) else "path"
 
 
 def _is_host(path: tuple[str, ...], value: str) -> bool:
@@ -166,22 +176,6 @@ def _volume_or_share(value: str) -> str:
     if re.match(r"[\w.-]+:/", value):
         return "share"
     return "volume"
-
-
-def _kind_of_path(word: str, value: str) -> str:
-    """Return the kind of a path below the key ``word``; empty for one that every machine has."""
-    if value.startswith(HOMES):
-        return "home" if word in PATHS else ""
-    if not value.startswith("/") or value in USUAL:
-        return ""
-    if word in ("mount", "point"):
-        return "mount point"
-    # A placeholder has one level.
-    is_deep = value.count("/") > 1
-    if word not in PATHS or not is_deep:
-        return ""
-    is_system = value.split("/")[1] in SYSTEM
-    return "" if is_system else "path"
 
 
 def _walk(document: Any) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -201,13 +195,13 @@ def _walk(document: Any) -> Iterator[tuple[tuple[str, ...], str]]:
 def _server_and_path(share: str) -> Literals:
     """Return the server and the path of ``server:/export`` or ``//server/share``."""
     server, *rest = re.split(":/|/", share.lstrip("/"), maxsplit=1)
-    literals = of_host(server)
-    path = "".join(rest)
-    export = f"/{path}"
+    found = of_host(server)
+    exported = "".join(rest)
+    export = f"/{exported}"
     # A short path occurs in many texts with another meaning.
-    if len(path) >= LEAST and export not in USUAL:
-        literals |= _one(export, "share")
-    return literals
+    if len(exported) >= LEAST and export not in USUAL:
+        found |= _one(export, "share")
+    return found
 
 
 def of_host(name: str) -> Literals:
@@ -241,3 +235,77 @@ def _one(text: str, kind: str) -> Literals:
     if len(text) > 256 or not text.isprintable():
         return {}
     return {text: kind}
+
+
+WORDS = frozenset(
+    # what mitigations cost
+    "mitigations nospectre_v1 nospectre_v2 spectre_v2 spectre_v2_user spectre_bhi spec_store_bypass_disable "
+    "spec_rstack_overflow retbleed l1tf mds tsx tsx_async_abort mmio_stale_data srbds gather_data_sampling "
+    "reg_file_data_sampling indirect_target_selection tsa vmscape pti nopti kpti "
+    # which CPUs do what
+    "isolcpus nohz nohz_full rcu_nocbs rcu_nocb_poll irqaffinity threadirqs skew_tick maxcpus nr_cpus nosmt preempt "
+    # clocks and sleep states
+    "intel_pstate amd_pstate idle nohlt intel_idle.max_cstate processor.max_cstate cpuidle.off cpuidle.governor "
+    "cpufreq.off cpufreq.default_governor clocksource tsc notsc hpet nohpet pcie_aspm pcie_port_pm "
+    # block layer and devices
+    "elevator iommu iommu.strict iommu.passthrough intel_iommu amd_iommu swiotlb noapic nomsi "
+    # memory
+    "transparent_hugepage hugepages hugepagesz default_hugepagesz numa numa_balancing init_on_alloc init_on_free "
+    "slub_debug page_poison debug_pagealloc "
+    # what is accounted or watched at every call
+    "audit selinux apparmor security cgroup_disable cgroup_no_v1 systemd.unified_cgroup_hierarchy psi nmi_watchdog "
+    "nowatchdog nosoftlockup".split()
+)
+"""Boot parameters that are kept with their values."""
+
+MODULES = frozenset(
+    "nvme nvme_core nvme_tcp scsi_mod sd_mod libata ahci mpt3sas megaraid_sas virtio_blk virtio_scsi null_blk ublk_drv "
+    "loop dm_mod dm_multipath md_mod raid1 raid10 raid456 btrfs zswap workqueue rcutree rcupdate kvm kvm_intel kvm_amd "
+    "haltpoll cpuidle_haltpoll".split()
+)
+"""Modules whose parameters are kept if the value is a number or a switch."""
+
+_ONE = re.compile(r'(?:[^\s"]|"[^"]*"?)+')
+_VALUE = re.compile(r"[A-Za-z0-9_,.:+-]{1,64}")
+_SWITCH = re.compile(
+    r"-?\d{1,12}[KMGkmg]?|0x[0-9A-Fa-f]{1,8}|[YyNn]|on|off|auto|none|mq-deadline|kyber|bfq"
+)
+_COUNT = re.compile(r"\s*\((\d+) further words? left out\)\Z")
+
+
+def reduced(line: str) -> str:
+    """Return a command line as a bundle contains it; reducing it again does not change it."""
+    before = _COUNT.search(line)
+    words = _ONE.findall(_COUNT.sub("", line))
+    travelling = [word for word in words if _travels(word)]
+    left_out = len(words) - len(travelling)
+    if before:
+        left_out += int(before[1])
+    if left_out:
+        noun = "word" if left_out == 1 else "words"
+        travelling.append(f"({left_out} further {noun} left out)")
+    return " ".join(travelling)
+
+
+def left_out_words(line: str) -> int:
+    """Number of words of a command line that a bundle omits."""
+    count = _COUNT.search(reduced(line))
+    if not count:
+        return 0
+    return int(count[1])
+
+
+def without_count(line: str) -> str:
+    """Return a reduced line without the count of omitted words."""
+    return _COUNT.sub("", line)
+
+
+def _travels(word: str) -> bool:
+    """Return whether a boot parameter matters for I/O, and its value cannot be a name."""
+    name, equals, value = word.partition("=")
+    if name in WORDS:
+        return not equals or bool(_VALUE.fullmatch(value))
+    module, dot, _ = name.partition(".")
+    if not dot or module not in MODULES or not re.fullmatch(r"[\w.]+", name):
+        return False
+    return bool(_SWITCH.fullmatch(value))

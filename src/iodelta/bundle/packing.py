@@ -9,7 +9,7 @@ import fcntl
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,23 +18,22 @@ import zstandard
 
 from iodelta import __version__
 from iodelta.bundle.archive import NAME, Manifest, Removed, packed, sha256
-from iodelta.bundle.boot_words import left_out_words, reduced
 from iodelta.bundle.identity import (
     Literals,
+    left_out_words,
     of_document,
     of_host,
     of_owner,
     of_this_machine,
+    reduced,
 )
 from iodelta.bundle.pseudonyms import Pseudonyms
 from iodelta.errors import MeasureError, RequestError, pasted
-from iodelta.experiment import Experiment
 from iodelta.lab.account import Account
 from iodelta.lab.folder import CALIBRATION, EXPERIMENT, JOURNAL, PLAN, RAW, Folder
 from iodelta.lab.integrity import integrity
 from iodelta.lab.journal import whole
 from iodelta.lab.opened import believing, opened
-from iodelta.lab.plan import Plan
 from iodelta.lab.seal import FileSeal, body_of, chained, file_seal
 from iodelta.lab.session import read_plan
 from iodelta.lab.undo import REBOOT
@@ -81,13 +80,72 @@ def pack(
     if keep_identity:
         contents[JOURNAL] = _journal(contents, None)
     else:
-        lines = _command_lines(contents)
+        # Every kernel command line in the folder; that of the first session is first
+        values: list[Any] = []
+        environments = [
+            file_name for file_name in contents if file_name.startswith("environment")
+        ]
+        for file_name in sorted(environments):
+            kernel = _json(file_name, contents[file_name]).get("kernel")
+            if isinstance(kernel, dict):
+                values.append(kernel.get("command_line"))
+        for line in whole(contents[JOURNAL]):
+            # The values of a journal event that may be command lines: that of a boot, and those of a saved kernel
+            event = _json(JOURNAL, line)
+            lines_here = [event.get("cmdline")]
+            saved = event.get("saved")
+            if isinstance(saved, dict):
+                pairs = saved.get("values", ())
+                lines_here += [text for key, text in pairs if key == "cmdline"]
+            values += lines_here
+        found = [value for value in values if isinstance(value, str) and value]
+        lines = list(dict.fromkeys(found))
         # The first line is that of the first session.
         boot_words = sum(map(left_out_words, lines[:1]))
-        literals = _literals(folder.path, contents, machine)
-        names, contents = _cleaned(contents, literals, _vocabulary(plan), lines)
+        known = dict(of_this_machine() if machine is None else machine) | of_owner(
+            folder.path
+        )
+        for file_name, data in contents.items():
+            if file_name.startswith("environment"):
+                known |= of_document(_json(file_name, data))
+        for line in whole(contents[JOURNAL]):
+            known |= of_document(_json(JOURNAL, line))
+        literals = known
+        # Every word of the experiment: in running text, a name that equals one of them is ambiguous
+        words = set()
+        # The experiment without the parts that may contain names: question, target, commands
+        experiment = plan.experiment
+        replace = msgspec.structs.replace
+        conditions = [
+            replace(condition, background=()) for condition in experiment.conditions
+        ]
+        todo: list[Any] = [
+            msgspec.to_builtins(
+                replace(
+                    experiment,
+                    question="",
+                    target=type(experiment.target)(),
+                    subject=type(experiment.subject)(),
+                    conditions=tuple(conditions),
+                )
+            )
+        ]
+        while todo:
+            node = todo.pop()
+            if isinstance(node, dict):
+                todo += [*node, *node.values()]
+            elif isinstance(node, list | tuple) and tuple(node[:1]) != ("description",):
+                todo += node
+            elif isinstance(node, str):
+                words.update(re.findall(r"[A-Za-z0-9_-]+|[A-Za-z0-9]+", node))
+        names, contents = _cleaned(contents, literals, frozenset(words), lines)
         contents[JOURNAL] = _journal(contents, names)
         name, state = names.text(name), names.text(state)
+    # How many identities of each kind were replaced, and in how many places
+    different = Counter(kind for kind, _ in names.given.values())
+    removed = [
+        Removed(kind, count, names.places[kind]) for kind, count in different.items()
+    ]
     manifest = Manifest(
         made_by=__version__,
         name=name,
@@ -96,7 +154,7 @@ def pack(
         experiment_sha256=experiment_sha256,
         seal=folder.seal.digest if folder.seal.sealed else "",
         identity_kept=keep_identity,
-        removed=_removed(names),
+        removed=tuple(sorted(removed, key=lambda row: row.kind)),
     )
     return Packing(
         packed(manifest, contents),
@@ -116,21 +174,27 @@ def _cleaned(
     command_lines: list[str],
 ) -> tuple[Pseudonyms, dict[str, bytes]]:
     """Return the placeholders, and all files except the journal with placeholders for identities."""
-    names = Pseudonyms(literals, vocabulary, command_lines)
-    clean = {name: _without(name, data, names) for name, data in contents.items()}
-    more = _hosts_seen(names, literals)
+    replaced = Pseudonyms(literals, vocabulary, command_lines)
+    clean = {name: _without(name, data, replaced) for name, data in contents.items()}
+    # Parts of the host names that patterns found: `db-7` of `db-7.example.com`
+    hosts: Literals = {}
+    for identity, (kind, _) in replaced.given.items():
+        if kind == "host name" and not re.fullmatch(r"[\d.]*", identity):
+            hosts |= of_host(identity)
+    more = {name: kind for name, kind in hosts.items() if name not in literals}
     if not more:
-        return names, clean
+        return replaced, clean
     # Start again from the originals: a file may contain a host's short name before its full name.
-    names = Pseudonyms(literals | more, vocabulary, command_lines)
-    clean = {name: _without(name, data, names) for name, data in contents.items()}
-    return names, clean
+    replaced = Pseudonyms(literals | more, vocabulary, command_lines)
+    clean = {name: _without(name, data, replaced) for name, data in contents.items()}
+    return replaced, clean
 
 
 def _replaced(names: Pseudonyms) -> tuple[tuple[str, str, str], ...]:
     """Kind, placeholder and original text of every identity that was replaced, sorted."""
-    rows = [(kind, word, text) for text, (kind, word) in names.given.items()]
-    return tuple(sorted(rows))
+    return tuple(
+        sorted([(kind, word, text) for text, (kind, word) in names.given.items()])
+    )
 
 
 def _check(folder: Folder, account: Account) -> None:
@@ -199,62 +263,6 @@ def _travels(file: Path, name: str, account: Account) -> bool:
         return True
     known = account.steps if raw[1] else account.finished
     return int(raw[2]) in known
-
-
-def _literals(
-    path: Path, contents: dict[str, bytes], machine: Literals | None
-) -> Literals:
-    literals = dict(of_this_machine() if machine is None else machine) | of_owner(path)
-    for name, data in contents.items():
-        if name.startswith("environment"):
-            literals |= of_document(_json(name, data))
-    for line in whole(contents[JOURNAL]):
-        literals |= of_document(_json(JOURNAL, line))
-    return literals
-
-
-def _hosts_seen(names: Pseudonyms, known: Literals) -> Literals:
-    """Parts of the host names that patterns found: ``db-7`` of ``db-7.example.com``."""
-    literals: Literals = {}
-    for identity, (kind, _) in names.given.items():
-        if kind == "host name" and not re.fullmatch(r"[\d.]*", identity):
-            literals |= of_host(identity)
-    return {name: kind for name, kind in literals.items() if name not in known}
-
-
-def _vocabulary(plan: Plan) -> frozenset[str]:
-    """Return every word of the experiment: in running text, a name that equals one of them is ambiguous."""
-    words = set()
-    todo: list[Any] = [msgspec.to_builtins(_wordy(plan.experiment))]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, dict):
-            todo += [*node, *node.values()]
-        elif isinstance(node, list | tuple) and not _is_description(node):
-            todo += node
-        elif isinstance(node, str):
-            words.update(re.findall(r"[A-Za-z0-9_-]+|[A-Za-z0-9]+", node))
-    return frozenset(words)
-
-
-def _is_description(node: Sequence[Any]) -> bool:
-    """Return whether it is the option ``description`` of fio with its value, which is free text."""
-    return tuple(node[:1]) == ("description",)
-
-
-def _wordy(experiment: Experiment) -> Experiment:
-    """Return the experiment without the parts that may contain names: question, target, commands."""
-    replace = msgspec.structs.replace
-    conditions = [
-        replace(condition, background=()) for condition in experiment.conditions
-    ]
-    return replace(
-        experiment,
-        question="",
-        target=type(experiment.target)(),
-        subject=type(experiment.subject)(),
-        conditions=tuple(conditions),
-    )
 
 
 def _without(name: str, data: bytes, names: Pseudonyms) -> bytes:
@@ -377,36 +385,3 @@ def _without_way_back(event: dict[str, Any]) -> dict[str, Any]:
         elif key != "restore":
             values.append([key, text])
     return event | {"saved": saved | {"values": values}}
-
-
-def _command_lines(contents: dict[str, bytes]) -> list[str]:
-    """Return every kernel command line in the folder; that of the first session is first."""
-    values: list[Any] = []
-    environments = [name for name in contents if name.startswith("environment")]
-    for name in sorted(environments):
-        kernel = _json(name, contents[name]).get("kernel")
-        if isinstance(kernel, dict):
-            values.append(kernel.get("command_line"))
-    for line in whole(contents[JOURNAL]):
-        values += _command_lines_of(_json(JOURNAL, line))
-    lines = [value for value in values if isinstance(value, str) and value]
-    return list(dict.fromkeys(lines))
-
-
-def _command_lines_of(event: dict[str, Any]) -> list[Any]:
-    """Return the values of a journal event that may be command lines: that of a boot, and those of a saved kernel."""
-    values = [event.get("cmdline")]
-    saved = event.get("saved")
-    if isinstance(saved, dict):
-        pairs = saved.get("values", ())
-        values += [text for key, text in pairs if key == "cmdline"]
-    return values
-
-
-def _removed(names: Pseudonyms) -> tuple[Removed, ...]:
-    """Return how many identities of each kind were replaced, and in how many places."""
-    different = Counter(kind for kind, _ in names.given.values())
-    removed = [
-        Removed(kind, count, names.places[kind]) for kind, count in different.items()
-    ]
-    return tuple(sorted(removed, key=lambda row: row.kind))

@@ -11,8 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from iodelta.bundle.boot_words import reduced, without_count
-from iodelta.bundle.identity import SYSTEM, USUAL, kind_of, of_document
+from iodelta.bundle.identity import (
+    SYSTEM,
+    USUAL,
+    kind_of,
+    of_document,
+    reduced,
+    without_count,
+)
 
 ORDINARY = frozenset(
     "root nobody localhost local host user users admin test tests testing linux debian ubuntu fedora centos arch "
@@ -32,295 +38,193 @@ VERSIONS = frozenset(
     "firmware bios microcode version package release product model board".split()
 )
 
-_HEX = "0-9A-Fa-f"
-_PATH = r"(?:[^\s\"',\\]|\\\\)+"
-_QUOTED = r"\\*[\"']?"
-"""Quotes around a value, escaped if the text is inside JSON."""
-_VALUE = r"(?P<id>[^\s\"'\\&,;)]+)"
-_TO = r"\\*[\"']?\s*[=:]\s*\\*[\"']?"
-"""Characters between a name and its value in options, shells, YAML and JSON."""
-_DASH = r"(?:-|_|\\+x2d)"
-_TLD = (
-    "com|org|net|edu|gov|mil|int|biz|local|localdomain|lan|internal|intranet|corp|home|arpa|example|invalid|cloud|de|uk|fr|nl|"
-    "eu|ch|us|ca|au|jp|cn|kr|se|dk|pl|cz|ru|br"
-)
-
-_NEXT = r"(?:\\*[\"']\s*,\s*\\*[\"']|\s+\\*[\"']?)"
-"""Between an option and its value: the next word of a line, or the next element of a list."""
-_SUFFIX = (
-    "academy|agency|ai|app|at|be|bg|bio|blog|center|chat|club|co|company|computer|cool|dev|digital|ee|email|energy|engineering|es|"
+_FIELDS = {
+    "HEX": "0-9A-Fa-f",
+    "PATH": r"(?:[^\s\"',\\]|\\\\)+",
+    # Quotes around a value, escaped if the text is inside JSON.
+    "QUOTED": r"\\*[\"']?",
+    "VALUE": r"(?P<id>[^\s\"'\\&,;)]+)",
+    # Characters between a name and its value in options, shells, YAML and JSON.
+    "TO": r"\\*[\"']?\s*[=:]\s*\\*[\"']?",
+    "DASH": r"(?:-|_|\\+x2d)",
+    "TLD": "com|org|net|edu|gov|mil|int|biz|local|localdomain|lan|internal|intranet|corp|home|arpa|example|invalid|"
+    "cloud|de|uk|fr|nl|eu|ch|us|ca|au|jp|cn|kr|se|dk|pl|cz|ru|br",
+    # Between an option and its value: the next word of a line, or the next element of a list.
+    "NEXT": r"(?:\\*[\"']\s*,\s*\\*[\"']|\s+\\*[\"']?)",
+    # Ends of public names that are also words of programs: alone they tell nothing, after three labels or a digit they do.
+    "SUFFIX": "academy|agency|ai|app|at|be|bg|bio|blog|center|chat|club|co|company|computer|cool|dev|digital|ee|email|energy|engineering|es|"
     "fi|fm|fun|global|gmbh|gr|group|hk|host|hosting|hr|hu|id|ie|il|in|info|ink|institute|io|is|it|lab|life|link|live|lt|lu|lv|me|"
     "mobi|money|mx|name|network|news|ngo|ninja|no|nu|nz|one|online|ovh|page|pro|pt|ro|rocks|rs|run|school|science|services|sg|sh|"
     "shop|si|site|sk|so|social|software|solutions|space|store|studio|su|support|systems|team|tech|tel|to|today|tools|top|tr|tv|"
-    "tw|ua|university|vip|website|wiki|work|works|world|ws|xyz|za|zone"
-)
-"""Ends of public names that are also words of programs: alone they tell nothing, after three labels or a digit they do."""
+    "tw|ua|university|vip|website|wiki|work|works|world|ws|xyz|za|zone",
+    "SYSTEM": "|".join(SYSTEM),
+}
+"""What ``<NAME>`` stands for in the table."""
 
-PATTERNS: tuple[tuple[str, str, str], ...] = (
-    (
-        "secret",
-        rf"(?i)(?<![\w-])--?(?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|auth|(?:api|access|secret|private)[_-]?key)"
-        rf"{_NEXT}(?P<id>[^\s\"'\\,;&)\]-][^\s\"'\\,;&)\]]*)",
-        "pass pwd secret token cred auth key",
-    ),
-    (
-        "secret",
-        rf"(?<![\w-])(?:-u|--user|--proxy-user)(?:{_NEXT}|=)?(?P<id>[^\s:\"'\\/]+:[^\s\"'\\,]+)",
-        "-u --user --proxy",
-    ),
-    ("secret", rf"\bsshpass{_NEXT}-p(?:{_NEXT})?(?P<id>[^\s\"'\\,]+)", "sshpass"),
-    (
-        "secret",
-        rf"\b(?:mysql\w*|mariadb\S*|7z\w*|unzip|zip|smbclient|ipmitool|kinit|ldap\w+)\b[^\n]{{0,200}}?(?<=[\s\"'])-[pPw](?:{_NEXT})?"
-        r"(?P<id>[^\s\"'\\,-][^\s\"'\\,]*)",
-        "mysql mariadb 7z zip smbclient ipmitool kinit ldap",
-    ),
-    ("secret", r"\blogin\s+\S+\s+password\s+(?P<id>[^\s\"'\\]+)", "password"),
-    (
-        "user name",
-        r"\blogin\s+(?P<id>[^\s\"'\\]+)(?=\s+(?:account\s+\S+\s+)?password\s)",
-        "login",
-    ),
-    ("host name", r"\bmachine\s+(?P<id>[^\s\"'\\]+)(?=\s+login\s)", "machine"),
-    (
-        "secret",
-        r"(?i)/(?:services|web-?hooks?|hooks?)/(?P<id>[\w-]+(?:/[\w-]+)*)(?<=[\w-]{8})",
-        "/services/ hook",
-    ),
-    (
-        "user name",
-        r"(?i)\b(?:[a-z]+-(?:by|to)|cc|author|committer|from):\s*(?P<id>[^\s<>\"\\][^<>\"\\\n]{1,60}?)(?=\s*<)",
-        "-by: -to: cc: author: committer: from:",
-    ),
-    ("user name", r"(?<![\w~/.])~(?P<id>[A-Za-z_][\w.-]*)(?=/)", "~"),
-    (
-        "user name",
-        r"(?<![\w\\/])(?P<id>[A-Z][A-Z0-9-]{1,14}\\(?:\\|(?![ntrubfx]))[A-Za-z][\w.-]*)",
-        "\\",
-    ),
-    (
-        "host name",
-        r"(?:\b[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?) "
-        r"(?P<id>[A-Za-z][\w.-]*) (?=[\w./@-]+(?:\[\d+\])?: )",
-        ":",
-    ),
-    ("MAC address", r"\benx[0-9a-f]{12}\b", "enx"),
-    (
-        "serial",
-        r"(?i)(?:^|[\n{,]|\\n)\s*\\*\"?(?:sn|serial(?:_?number)?|wwn|eui64|nguid)\\*\"?\s*[:=]\s*\\*\"?(?P<id>[\w.-]{6,})",
-        "sn serial wwn eui nguid",
-    ),
-    (
-        "serial",
-        rf"\b(?:SERIAL|WWN|PTUUID)={_QUOTED}{_VALUE}",
-        "serial= wwn= ptuuid=",
-    ),
-    (
-        "serial",
-        rf"(?i)\bWWN Device Id:\s*(?P<id>[{_HEX}] [{_HEX}]{{6}} [{_HEX}]{{9}})",
-        "wwn device",
-    ),
-    (
-        "serial",
-        rf"(?<!wwn-)\b0x(?:10|2[0-9A-Fa-f]|5[0-9A-Fa-f]|c0)[{_HEX}]{{14}}\b|\b(?:10|2[0-9a-f])0000[0-9a-f]{{10}}\b",
-        "0x 0000",
-    ),
-    ("serial", r"(?<![0-9A-Fa-f])[0-9A-F]{32}(?![0-9A-Fa-f])", ""),
-    (
-        "host name",
-        rf"(?<![\w.@/-])(?=[\w.-]*[\d-]|(?:[A-Za-z0-9-]+\.){{3}})(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.){{2,}}(?:{_SUFFIX})"
-        r"(?![\w-]|\.\w)",
-        "",
-    ),
-    (
-        "host name",
-        rf"(?<=://)(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?:{_SUFFIX})(?![\w-]|\.\w)",
-        "://",
-    ),
-    ("disk name", rf"(?<=/dev/disk/by-id/){_PATH}", "/by-id/"),
-    (
-        "secret",
-        r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)-----END [A-Z ]*PRIVATE KEY-----",
-        "private key",
-    ),
-    ("secret", r"\bssh-(?:rsa|dss|ed25519) (?P<id>AAAA[\w+/=]+)", "ssh-"),
-    (
-        "secret",
-        r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bgh[pousr]_\w{20,}|\bglpat-[\w-]{20,}|\bxox[abpr]-[\w-]{10,}|"
-        r"\bgithub_pat_\w{20,}|\bAIza[\w-]{35}|\b[sr]k[_-](?:live|test)[_-][\w-]{10,}|\bsk-[\w-]{20,}|"
-        r"\bhf_[A-Za-z0-9]{20,}|\bnpm_[A-Za-z0-9]{30,}|\bhvs\.[\w-]{20,}",
-        "akia asia gh glpat xox github_pat aiza sk rk_ rk- hf_ npm_ hvs.",
-    ),
-    ("secret", r"\beyJ[\w-]+\.[\w-]+\.[\w-]+", "eyj"),
-    ("secret", r"\b(?:Bearer|Basic) (?P<id>[\w+/.=~-]{8,})", "bearer basic"),
-    ("secret", r"(?<=://)[^\s/@\"'\\]+(?=@)", "://"),
-    (
-        "secret",
-        rf"(?i)(?:password|passwd|passphrase|secret|token|credentials?|(?:api|access|private)[_-]?key)\w*{_TO}{_VALUE}",
-        "pass secret token credential key",
-    ),
-    ("secret", rf"(?i)(?<![a-z])(?:pass|pwd){_TO}{_VALUE}", "pass pwd"),
-    (
-        "secret",
-        r"(?i)(?<=[?&])(?:[\w-]*signature|sig|auth|key)=(?P<id>[^\s\"'\\&]+)",
-        "=",
-    ),
-    (
-        "user name",
-        rf"(?i)(?<![a-z])(?:user(?:name)?|login|logname|sudo_user){_QUOTED}={_QUOTED}{_VALUE}",
-        "user log",
-    ),
-    ("user name", r"\b[ug]id=\d+\((?P<id>[^)\s]+)\)", "id="),
-    (
-        "user name",
-        r"(?i)\b(?:uid|cn)=[^\s,=\"'\\]+(?:,(?:ou|dc|cn|o)=[^\s,=\"'\\)}]+)+",
-        "uid= cn=",
-    ),
-    ("user name", r"(?i)\buser:? (?P<id>[A-Z][\w.-]*\\+[\w.-]*\w)", "user"),
-    ("home", r"\b[A-Za-z]:\\+Users\\+(?P<id>[^\\\s\"',;)}]+)", "users"),
-    ("serial", r"\bSHA256:[A-Za-z0-9+/]{40,44}", "sha256:"),
-    (
-        "host name",
-        rf"(?i)(?<![a-z])(?:domain|workgroup){_QUOTED}={_QUOTED}{_VALUE}",
-        "domain workgroup",
-    ),
-    (
-        "serial",
-        rf"(?<=/dev/disk/by-uuid/){_PATH}|(?<=/dev/disk/by-partuuid/){_PATH}",
-        "/by-uuid/ /by-partuuid/",
-    ),
-    (
-        "label",
-        rf"(?<=/dev/disk/by-label/){_PATH}|(?<=/dev/disk/by-partlabel/){_PATH}",
-        "/by-label/ /by-partlabel/",
-    ),
-    ("label", r"\b(?:PART)?LABEL(?:_ENC)?=\\*\"(?P<id>[^\"\\]+)", "label"),
-    ("label", r"(?<=\bLABEL=)[^\s\"',\\]+|(?<=\bPARTLABEL=)[^\s\"',\\]+", "label="),
-    ("serial", rf"(?:\b|_)(?:PART|UUID_SUB_)?UUID(?:_ENC)?={_QUOTED}{_VALUE}", "uuid"),
-    (
-        "serial",
-        rf"\bID_(?:SERIAL(?:_SHORT)?|WWN\w*|PART_ENTRY_UUID)={_QUOTED}{_VALUE}",
-        "id_",
-    ),
-    ("serial", rf"(?i)\bserial (?:number|no\.?){_TO}{_VALUE}", "serial "),
-    (
-        "serial",
-        r"\b(?:(?:SN|S/N)\s?[:=]\s*|S/N\s(?=[A-Z-]*\d))(?P<id>[A-Z0-9][A-Z0-9-]{5,})",
-        "sn s/n",
-    ),
-    ("serial", rf"(?<=scsi-)3?[{_HEX}]{{16}}\b", "scsi-"),
-    ("host name", r"(?<=\bhostname=)[\w.-]+", "hostname="),
-    ("host name", r"\"hostname\\*\" ?: ?\\*\"(?P<id>[^\"\\]+)", "hostname"),
-    (
-        "share",
-        r"(?<![\w./-])[\w.,@\[\]:-]+:/[^\s\"'\\]*(?=\s+(?:on\s+)?/\S*\s+(?:type\s+)?(?:nfs|ceph|lustre|glusterfs|fuse\.))",
-        " nfs ceph lustre gluster fuse.",
-    ),
-    ("user name", r"\bceph\s[^\n]{0,300}?[(,]name=(?P<id>[^\s,)\"'\\]+)", "ceph"),
-    (
-        "host name",
-        rf"(?i)(?<=[\s,(])(?:host|server|servername)={_VALUE}",
-        "host= server= servername=",
-    ),
-    (
-        "share",
-        r"(?<![\w:/])//[\w.-]+/[^\s\"'\\]+(?=\s+(?:on\s+)?/\S*\s+(?:type\s+)?(?:cifs|smb))",
-        "cifs smb",
-    ),
-    (
-        "home",
-        r"/(?:home|Users)/[^\s\"',;\\]+|/run/media/[^\s\"',;\\]+|/media/[^\s\"',;\\]+|/run/user/\d+[^\s\"',;\\]*",
-        "/home/ /users/ /media/ /run/",
-    ),
-    ("home", r"(?<![\w.-])/root(?=[/\"'\s,;])[^\s\"',;\\]*", "/root"),
-    (
-        "path",
-        rf"(?:(?<![\w./:*-])|(?<=[=:])|(?<=\\n))/(?!(?:{'|'.join(SYSTEM)}|home|root|Users|media)/)[A-Za-z][\w.+-]*/[^\s\"',;:\\)\]}}>|]+",
-        "/",
-    ),
-    (
-        "volume",
-        r"(?<=/dev/mapper/)(?!control\b)[^\s\"',;:\\]+|(?<=/dev/zvol/)[^\s\"',;:\\]+|(?<=/dev/md/)[^\s\"',;\\]+",
-        "/dev/mapper/ /dev/zvol/ /dev/md/",
-    ),
-    (
-        "volume",
-        r"(?<=/dev/)(?!(?:disk|mapper|zvol|md|shm|fd|pts|block|char|input|bsg|snd|cpu|net|vfio|dri|hugepages|bus|mqueue|"
-        r"virtio-ports|vhost-\w+|ublk\w*|nvme-\w+|iodelta\S*)/)[A-Za-z][\w.+-]*/[A-Za-z][\w.+-]*",
-        "/dev/",
-    ),
-    ("address", r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*", "@"),
-    (
-        "serial",
-        rf"(?<![{_HEX}])[{_HEX}]{{8}}{_DASH}[{_HEX}]{{4}}{_DASH}[{_HEX}]{{4}}{_DASH}[{_HEX}]{{4}}{_DASH}[{_HEX}]{{12}}"
-        rf"(?![{_HEX}])",
-        "- _ x2d",
-    ),
-    (
-        "container",
-        r"(?<=-pod)[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}\b",
-        "-pod",
-    ),
-    (
-        "container",
-        r"(?<=docker[-/])[0-9a-f]{12,64}\b|(?<=overlay2/)[0-9a-z-]{25,70}\b",
-        "docker overlay2",
-    ),
-    (
-        "container",
-        r"\b(?:libpod|crio|containerd|cri-containerd|buildkit)-(?P<id>[0-9a-f]{12,64})\b",
-        "libpod crio containerd buildkit",
-    ),
-    (
-        "serial",
-        rf"\b(?:naa\.|eui\.|wwn-0x|uuid\.|0x5)[{_HEX}-]{{12,36}}\b|\b(?:nqn|iqn)\.[^\s\"',]+|\bt10\.[^\s\"',]+",
-        "naa. eui. wwn uuid. 0x5 nqn. iqn. t10.",
-    ),
-    ("serial", rf"\bnvme\.[{_HEX}]{{4}}-[{_HEX}-]{{8,}}", "nvme."),
-    ("serial", r"\bLVM-[A-Za-z0-9]{32,64}\b", "lvm-"),
-    ("serial", r"\b3[0-9a-f]{32}\b|\b5(?=[0-9]*[a-f])[0-9a-f]{15}\b", ""),
-    ("machine id", r"\b[0-9a-f]{32}\b", ""),
-    (
-        "MAC address",
-        rf"(?<![{_HEX}]{{2}}:)(?<![A-Za-z0-9])(?:[{_HEX}]{{2}}:){{5,19}}[{_HEX}]{{2}}(?![\w:])",
-        "",
-    ),
-    ("MAC address", rf"(?<![\w-])(?:[{_HEX}]{{2}}-){{5,19}}[{_HEX}]{{2}}(?![\w-])", ""),
-    (
-        "MAC address",
-        rf"(?i)\b(?:hwaddr|hwaddress|ether|macaddr|mac)(?:{_TO}| )(?P<id>[{_HEX}]{{12}})\b",
-        "hwaddr ether mac",
-    ),
-    (
-        "MAC address",
-        rf"(?<![\w.])[{_HEX}]{{4}}\.[{_HEX}]{{4}}\.[{_HEX}]{{4}}(?![\w]|\.\d)",
-        ".",
-    ),
-    ("host name", r"(?<=jdbc:)\w+://(?P<id>[\w.-]+)", "jdbc:"),
-    (
-        "IP address",
-        r"(?<![A-Za-z0-9.])(?:\d{1,3}\.){3}\d{1,3}(?![A-Za-z0-9])(?!\.\d)",
-        "",
-    ),
-    ("IP address", r"(?<=\bip-)(?:\d{1,3}-){3}\d{1,3}(?!\w)", ""),
-    (
-        "IP address",
-        rf"(?<![\w:.])(?:[{_HEX}]{{0,4}}:){{2,7}}[{_HEX}]{{0,4}}(?![\w:])(?!\.\d)",
-        "",
-    ),
-    (
-        "host name",
-        rf"(?<![\w.@/-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?:{_TLD})(?![\w-]|\.\w)",
-        "",
-    ),
-    (
-        "host name",
-        rf"(?<=//)(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?:{_TLD})(?![\w-]|\.\w)",
-        "",
-    ),
+PATTERNS: tuple[tuple[str, str, str], ...] = tuple(
+    (kind, re.sub("<([A-Z]+)>", lambda field: _FIELDS[field[1]], pattern), words)
+    for kind, words, pattern in re.findall(
+        r"(.+?): ?(.*)\n    (.+)",
+        r"""
+secret: pass pwd secret token cred auth key
+    (?i)(?<![\w-])--?(?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|auth|(?:api|access|secret|private)[_-]?key)<NEXT>(?P<id>[^\s\"'\\,;&)\]-][^\s\"'\\,;&)\]]*)
+secret: -u --user --proxy
+    (?<![\w-])(?:-u|--user|--proxy-user)(?:<NEXT>|=)?(?P<id>[^\s:\"'\\/]+:[^\s\"'\\,]+)
+secret: sshpass
+    \bsshpass<NEXT>-p(?:<NEXT>)?(?P<id>[^\s\"'\\,]+)
+secret: mysql mariadb 7z zip smbclient ipmitool kinit ldap
+    \b(?:mysql\w*|mariadb\S*|7z\w*|unzip|zip|smbclient|ipmitool|kinit|ldap\w+)\b[^\n]{0,200}?(?<=[\s\"'])-[pPw](?:<NEXT>)?(?P<id>[^\s\"'\\,-][^\s\"'\\,]*)
+secret: password
+    \blogin\s+\S+\s+password\s+(?P<id>[^\s\"'\\]+)
+user name: login
+    \blogin\s+(?P<id>[^\s\"'\\]+)(?=\s+(?:account\s+\S+\s+)?password\s)
+host name: machine
+    \bmachine\s+(?P<id>[^\s\"'\\]+)(?=\s+login\s)
+secret: /services/ hook
+    (?i)/(?:services|web-?hooks?|hooks?)/(?P<id>[\w-]+(?:/[\w-]+)*)(?<=[\w-]{8})
+user name: -by: -to: cc: author: committer: from:
+    (?i)\b(?:[a-z]+-(?:by|to)|cc|author|committer|from):\s*(?P<id>[^\s<>\"\\][^<>\"\\\n]{1,60}?)(?=\s*<)
+user name: ~
+    (?<![\w~/.])~(?P<id>[A-Za-z_][\w.-]*)(?=/)
+user name: \
+    (?<![\w\\/])(?P<id>[A-Z][A-Z0-9-]{1,14}\\(?:\\|(?![ntrubfx]))[A-Za-z][\w.-]*)
+host name: :
+    (?:\b[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?) (?P<id>[A-Za-z][\w.-]*) (?=[\w./@-]+(?:\[\d+\])?: )
+MAC address: enx
+    \benx[0-9a-f]{12}\b
+serial: sn serial wwn eui nguid
+    (?i)(?:^|[\n{,]|\\n)\s*\\*\"?(?:sn|serial(?:_?number)?|wwn|eui64|nguid)\\*\"?\s*[:=]\s*\\*\"?(?P<id>[\w.-]{6,})
+serial: serial= wwn= ptuuid=
+    \b(?:SERIAL|WWN|PTUUID)=<QUOTED><VALUE>
+serial: wwn device
+    (?i)\bWWN Device Id:\s*(?P<id>[<HEX>] [<HEX>]{6} [<HEX>]{9})
+serial: 0x 0000
+    (?<!wwn-)\b0x(?:10|2[0-9A-Fa-f]|5[0-9A-Fa-f]|c0)[<HEX>]{14}\b|\b(?:10|2[0-9a-f])0000[0-9a-f]{10}\b
+serial:
+    (?<![0-9A-Fa-f])[0-9A-F]{32}(?![0-9A-Fa-f])
+host name:
+    (?<![\w.@/-])(?=[\w.-]*[\d-]|(?:[A-Za-z0-9-]+\.){3})(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.){2,}(?:<SUFFIX>)(?![\w-]|\.\w)
+host name: ://
+    (?<=://)(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?:<SUFFIX>)(?![\w-]|\.\w)
+disk name: /by-id/
+    (?<=/dev/disk/by-id/)<PATH>
+secret: private key
+    -----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)-----END [A-Z ]*PRIVATE KEY-----
+secret: ssh-
+    \bssh-(?:rsa|dss|ed25519) (?P<id>AAAA[\w+/=]+)
+secret: akia asia gh glpat xox github_pat aiza sk rk_ rk- hf_ npm_ hvs.
+    \b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bgh[pousr]_\w{20,}|\bglpat-[\w-]{20,}|\bxox[abpr]-[\w-]{10,}|\bgithub_pat_\w{20,}|\bAIza[\w-]{35}|\b[sr]k[_-](?:live|test)[_-][\w-]{10,}|\bsk-[\w-]{20,}|\bhf_[A-Za-z0-9]{20,}|\bnpm_[A-Za-z0-9]{30,}|\bhvs\.[\w-]{20,}
+secret: eyj
+    \beyJ[\w-]+\.[\w-]+\.[\w-]+
+secret: bearer basic
+    \b(?:Bearer|Basic) (?P<id>[\w+/.=~-]{8,})
+secret: ://
+    (?<=://)[^\s/@\"'\\]+(?=@)
+secret: pass secret token credential key
+    (?i)(?:password|passwd|passphrase|secret|token|credentials?|(?:api|access|private)[_-]?key)\w*<TO><VALUE>
+secret: pass pwd
+    (?i)(?<![a-z])(?:pass|pwd)<TO><VALUE>
+secret: =
+    (?i)(?<=[?&])(?:[\w-]*signature|sig|auth|key)=(?P<id>[^\s\"'\\&]+)
+user name: user log
+    (?i)(?<![a-z])(?:user(?:name)?|login|logname|sudo_user)<QUOTED>=<QUOTED><VALUE>
+user name: id=
+    \b[ug]id=\d+\((?P<id>[^)\s]+)\)
+user name: uid= cn=
+    (?i)\b(?:uid|cn)=[^\s,=\"'\\]+(?:,(?:ou|dc|cn|o)=[^\s,=\"'\\)}]+)+
+user name: user
+    (?i)\buser:? (?P<id>[A-Z][\w.-]*\\+[\w.-]*\w)
+home: users
+    \b[A-Za-z]:\\+Users\\+(?P<id>[^\\\s\"',;)}]+)
+serial: sha256:
+    \bSHA256:[A-Za-z0-9+/]{40,44}
+host name: domain workgroup
+    (?i)(?<![a-z])(?:domain|workgroup)<QUOTED>=<QUOTED><VALUE>
+serial: /by-uuid/ /by-partuuid/
+    (?<=/dev/disk/by-uuid/)<PATH>|(?<=/dev/disk/by-partuuid/)<PATH>
+label: /by-label/ /by-partlabel/
+    (?<=/dev/disk/by-label/)<PATH>|(?<=/dev/disk/by-partlabel/)<PATH>
+label: label
+    \b(?:PART)?LABEL(?:_ENC)?=\\*\"(?P<id>[^\"\\]+)
+label: label=
+    (?<=\bLABEL=)[^\s\"',\\]+|(?<=\bPARTLABEL=)[^\s\"',\\]+
+serial: uuid
+    (?:\b|_)(?:PART|UUID_SUB_)?UUID(?:_ENC)?=<QUOTED><VALUE>
+serial: id_
+    \bID_(?:SERIAL(?:_SHORT)?|WWN\w*|PART_ENTRY_UUID)=<QUOTED><VALUE>
+serial: serial
+    (?i)\bserial (?:number|no\.?)<TO><VALUE>
+serial: sn s/n
+    \b(?:(?:SN|S/N)\s?[:=]\s*|S/N\s(?=[A-Z-]*\d))(?P<id>[A-Z0-9][A-Z0-9-]{5,})
+serial: scsi-
+    (?<=scsi-)3?[<HEX>]{16}\b
+host name: hostname=
+    (?<=\bhostname=)[\w.-]+
+host name: hostname
+    \"hostname\\*\" ?: ?\\*\"(?P<id>[^\"\\]+)
+share: nfs ceph lustre gluster fuse.
+    (?<![\w./-])[\w.,@\[\]:-]+:/[^\s\"'\\]*(?=\s+(?:on\s+)?/\S*\s+(?:type\s+)?(?:nfs|ceph|lustre|glusterfs|fuse\.))
+user name: ceph
+    \bceph\s[^\n]{0,300}?[(,]name=(?P<id>[^\s,)\"'\\]+)
+host name: host= server= servername=
+    (?i)(?<=[\s,(])(?:host|server|servername)=<VALUE>
+share: cifs smb
+    (?<![\w:/])//[\w.-]+/[^\s\"'\\]+(?=\s+(?:on\s+)?/\S*\s+(?:type\s+)?(?:cifs|smb))
+home: /home/ /users/ /media/ /run/
+    /(?:home|Users)/[^\s\"',;\\]+|/run/media/[^\s\"',;\\]+|/media/[^\s\"',;\\]+|/run/user/\d+[^\s\"',;\\]*
+home: /root
+    (?<![\w.-])/root(?=[/\"'\s,;])[^\s\"',;\\]*
+path: /
+    (?:(?<![\w./:*-])|(?<=[=:])|(?<=\\n))/(?!(?:<SYSTEM>|home|root|Users|media)/)[A-Za-z][\w.+-]*/[^\s\"',;:\\)\]}>|]+
+volume: /dev/mapper/ /dev/zvol/ /dev/md/
+    (?<=/dev/mapper/)(?!control\b)[^\s\"',;:\\]+|(?<=/dev/zvol/)[^\s\"',;:\\]+|(?<=/dev/md/)[^\s\"',;\\]+
+volume: /dev/
+    (?<=/dev/)(?!(?:disk|mapper|zvol|md|shm|fd|pts|block|char|input|bsg|snd|cpu|net|vfio|dri|hugepages|bus|mqueue|virtio-ports|vhost-\w+|ublk\w*|nvme-\w+|iodelta\S*)/)[A-Za-z][\w.+-]*/[A-Za-z][\w.+-]*
+address: @
+    [\w.+-]+@[\w-]+(?:\.[\w-]+)*
+serial: - _ x2d
+    (?<![<HEX>])[<HEX>]{8}<DASH>[<HEX>]{4}<DASH>[<HEX>]{4}<DASH>[<HEX>]{4}<DASH>[<HEX>]{12}(?![<HEX>])
+container: -pod
+    (?<=-pod)[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}\b
+container: docker overlay2
+    (?<=docker[-/])[0-9a-f]{12,64}\b|(?<=overlay2/)[0-9a-z-]{25,70}\b
+container: libpod crio containerd buildkit
+    \b(?:libpod|crio|containerd|cri-containerd|buildkit)-(?P<id>[0-9a-f]{12,64})\b
+serial: naa. eui. wwn uuid. 0x5 nqn. iqn. t10.
+    \b(?:naa\.|eui\.|wwn-0x|uuid\.|0x5)[<HEX>-]{12,36}\b|\b(?:nqn|iqn)\.[^\s\"',]+|\bt10\.[^\s\"',]+
+serial: nvme.
+    \bnvme\.[<HEX>]{4}-[<HEX>-]{8,}
+serial: lvm-
+    \bLVM-[A-Za-z0-9]{32,64}\b
+serial:
+    \b3[0-9a-f]{32}\b|\b5(?=[0-9]*[a-f])[0-9a-f]{15}\b
+machine id:
+    \b[0-9a-f]{32}\b
+MAC address:
+    (?<![<HEX>]{2}:)(?<![A-Za-z0-9])(?:[<HEX>]{2}:){5,19}[<HEX>]{2}(?![\w:])
+MAC address:
+    (?<![\w-])(?:[<HEX>]{2}-){5,19}[<HEX>]{2}(?![\w-])
+MAC address: hwaddr ether mac
+    (?i)\b(?:hwaddr|hwaddress|ether|macaddr|mac)(?:<TO>| )(?P<id>[<HEX>]{12})\b
+MAC address: .
+    (?<![\w.])[<HEX>]{4}\.[<HEX>]{4}\.[<HEX>]{4}(?![\w]|\.\d)
+host name: jdbc:
+    (?<=jdbc:)\w+://(?P<id>[\w.-]+)
+IP address:
+    (?<![A-Za-z0-9.])(?:\d{1,3}\.){3}\d{1,3}(?![A-Za-z0-9])(?!\.\d)
+IP address:
+    (?<=\bip-)(?:\d{1,3}-){3}\d{1,3}(?!\w)
+IP address:
+    (?<![\w:.])(?:[<HEX>]{0,4}:){2,7}[<HEX>]{0,4}(?![\w:])(?!\.\d)
+host name:
+    (?<![\w.@/-])(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?:<TLD>)(?![\w-]|\.\w)
+host name:
+    (?<=//)(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+(?:<TLD>)(?![\w-]|\.\w)
+""",
+    )
 )
 """Kind, regular expression, and words in small letters of which every text with a match contains at least one (none: no
-such words). If the expression has a group named ``id``, only that group is the identity."""
+such words); in the table a line of kind and words, and a line of the expression. If the expression has a group named ``id``, only that group is the identity."""
 
 _WORDS = {
     "host name": "host",
@@ -390,7 +294,12 @@ class Pseudonyms:
         stem, part = identity, ""
         # A partition gets the name of its disk, with its own number.
         if kind == "disk name":
-            stem, part = _disk_and_partition(identity)
+            # A name below /dev/disk/by-id, split before `-partN`; the second part is empty for a whole disk
+            disk, separator, number = identity.rpartition("-part")
+            if separator and number.isdecimal():
+                stem, part = disk, separator + number
+            else:
+                stem, part = identity, ""
         if stem not in self.given:
             word = _WORDS.get(kind, kind)
             self._next[word] += 1
@@ -483,8 +392,7 @@ def _any_of(texts: Collection[str]) -> str:
 
 def nameless(document: Any) -> Any:
     """Return a document with one word for every identity of a kind, so that names are not differences between machines."""
-    named = Pseudonyms(of_document(document)).document(document)
-    return _numberless(named)
+    return _numberless(Pseudonyms(of_document(document)).document(document))
 
 
 def is_nameless(value: Any) -> bool:
@@ -513,18 +421,15 @@ def _numberless(value: Any) -> Any:
     return value
 
 
-def _disk_and_partition(name: str) -> tuple[str, str]:
-    """Return a name below /dev/disk/by-id, split before ``-partN``; the second part is empty for a whole disk."""
-    disk, separator, number = name.rpartition("-part")
-    if separator and number.isdecimal():
-        return disk, separator + number
-    return name, ""
-
-
 def _identifies(text: str, kind: str) -> bool:
     """Return whether a match of a pattern of this kind identifies a machine or a person."""
     if kind == "IP address":
-        return _is_address(text)
+        # Whether a text is an IP address that identifies a machine: neither loopback nor unspecified
+        try:
+            address = ipaddress.ip_address(text.replace("-", "."))
+        except ValueError:
+            return False
+        return not (address.is_loopback or address.is_unspecified)
     if kind == "path":
         return text.rstrip("/.") not in USUAL
     return True
@@ -535,12 +440,3 @@ def _is_ordinary(word: str, vocabulary: Collection[str]) -> bool:
     if len(word) < SHORTEST or word.isdecimal():
         return True
     return word.casefold() in ORDINARY or word in vocabulary
-
-
-def _is_address(text: str) -> bool:
-    """Return whether a text is an IP address that identifies a machine: neither loopback nor unspecified."""
-    try:
-        address = ipaddress.ip_address(text.replace("-", "."))
-    except ValueError:
-        return False
-    return not (address.is_loopback or address.is_unspecified)

@@ -162,7 +162,7 @@ def command(
     Exit codes: 0 reproduced, 1 not reproduced (another size or direction, or no change), 2 the request is wrong, 3
     inconclusive, 4 could not measure. With --hosts: 1 not reproduced on some host, 4 some host could not be measured.
     """
-    from iodelta.lab.booting import refusal
+    from iodelta.lab.boots import refusal
     from iodelta.study.reproduction import origin_of, own_side, side_at, side_by_side
 
     if against:

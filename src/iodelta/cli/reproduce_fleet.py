@@ -121,7 +121,7 @@ def _first(asked: Request) -> tuple[Prepared, RefusedError | None]:
     IodeltaError.
     """
     from iodelta.fleet.checking import destroyed
-    from iodelta.lab.booting import refusal
+    from iodelta.lab.boots import refusal
 
     permits = destroyed(asked.destroy, asked.fleet.hosts)
     silent: list[IodeltaError] = []

@@ -12,9 +12,8 @@ import click
 
 from iodelta.cli.progress import Progress, redrawable
 from iodelta.errors import pasted
-from iodelta.lab.plan import Plan
+from iodelta.lab.plan import Plan, Slot
 from iodelta.lab.progress import Watcher
-from iodelta.lab.schedule import Slot
 from iodelta.plural import plural
 from iodelta.report.stories.underway import ahead, beyond_budget, so_far
 from iodelta.study.planned import longest

@@ -150,7 +150,7 @@ class Design(msgspec.Struct, frozen=True):
     carry_over: Literal["", "superblocks", "tested", "none"] = msgspec.field(
         default="", name="carry-over"
     )
-    """What is done about what one trial leaves to the next; empty: by workload (see ``iodelta.lab.superblocks``)."""
+    """What is done about what one trial leaves to the next; empty: by workload (see ``iodelta.lab.plan``)."""
     conditioning: int = 1
     """In superblocks, the trials of each variant that do not count before the one that does."""
     placement: Literal["kept", "fresh"] = "kept"

@@ -10,8 +10,8 @@ from iodelta.experiment import Experiment
 from iodelta.fleet.answers import CheckedStep, HostCheck, Step
 from iodelta.fleet.host import FleetHost
 from iodelta.fleet.sight import said
-from iodelta.lab.booting import look as survey_of
-from iodelta.lab.booting import refusal
+from iodelta.lab.boots import look as survey_of
+from iodelta.lab.boots import refusal
 from iodelta.lab.setup import Survey, unsettable
 from iodelta.lab.turns import alone
 from iodelta.lab.undo import restore_pending

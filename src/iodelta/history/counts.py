@@ -12,8 +12,7 @@ from iodelta.errors import RequestError
 from iodelta.experiment import Subject
 from iodelta.history.points import Key, Night, Point, apart, epoch_of
 from iodelta.jobfile import canonical
-from iodelta.lab.events import Booted
-from iodelta.lab.folder import Folder
+from iodelta.lab.folder import Booted, Folder
 from iodelta.path.judge import PathAccount, judge
 from iodelta.path.metrics import LEAST, METRICS
 from iodelta.path.plan import CERTAIN, PathPlan

@@ -94,7 +94,11 @@ class Cpus(Binding):
         if value == DEVICE_QUEUES:
             return self._of_queues()
         if value.startswith("node:"):
-            return self._of_node(value[5:])
+            # The CPUs of a NUMA node
+            number = value[5:]
+            if not whole(number):
+                return frozenset()
+            return nodes(self.machine).get(int(number), frozenset())
         return numbers(value)
 
     def launcher(self, value: str) -> tuple[str, ...]:
@@ -108,12 +112,6 @@ class Cpus(Binding):
             )
         launchers = {value: ("taskset", "-c", _script_cpus(value)) for value in values}
         return Script(dict.fromkeys(values, ()), launchers=launchers)
-
-    def _of_node(self, number: str) -> frozenset[int]:
-        """Return the CPUs of a NUMA node; none if there is no such node."""
-        if not whole(number):
-            return frozenset()
-        return nodes(self.machine).get(int(number), frozenset())
 
     def _of_queues(self) -> frozenset[int]:
         """For each hardware queue of the target, the first CPU that feeds it."""

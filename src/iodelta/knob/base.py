@@ -25,14 +25,8 @@ EMPTY: Mapping[str, str] = MappingProxyType({})
 
 NOT_ONLY_IO = "not among the settings that can only change how I/O is done"
 
-IDENTITIES = (
-    "wwid",
-    "device/wwid",
-    "serial",
-    "device/serial",
-    "md/uuid",
-    "dm/uuid",
-    "loop/backing_file",
+IDENTITIES = tuple(
+    "wwid device/wwid serial device/serial md/uuid dm/uuid loop/backing_file".split()
 )
 """Attributes of a disk that identify it, the most reliable first."""
 
@@ -246,8 +240,7 @@ def check_text(name: str, value: str) -> None:
 
 def whole(value: str) -> bool:
     """Return whether ``value`` is a decimal number, 0 or more, of at most 20 digits (2**64 - 1 has 20)."""
-    digits = value.isascii() and value.isdecimal()
-    return digits and len(value) <= 20
+    return (value.isascii() and value.isdecimal()) and len(value) <= 20
 
 
 def refuse(name: str, value: str, allowed: tuple[str, ...] | str) -> RequestError:

@@ -9,7 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from iodelta.errors import RequestError
+from msgspec.structs import replace
+
+from iodelta.errors import KnobError, RequestError
+from iodelta.knob.affinity import Cpus
 from iodelta.knob.base import (
     EMPTY,
     NOT_ONLY_IO,
@@ -20,9 +23,10 @@ from iodelta.knob.base import (
     whole,
 )
 from iodelta.knob.files import FileKnob, ResettingKnob, active, choices, in_all, text_of
-from iodelta.knob.shell import Line, NoScript, Script, Shell, in_queues
+from iodelta.knob.shell import Line, NoScript, Script, Shell, in_disks, in_queues
 from iodelta.machine import Machine
-from iodelta.probe.devices import btrfs_of, device
+from iodelta.probe.devices import btrfs_of, device, interrupts, with_below
+from iodelta.probe.queues import numbers, spelled
 from iodelta.probe.sysfs import attribute, attribute_text, sysfs_name
 from iodelta.probe.topology import Target
 
@@ -148,8 +152,7 @@ class WritebackThrottle(QueueKnob):
 
     def _default(self, path: str) -> str:
         """Return what the kernel shows after -1 was written (``wbt_default_latency_nsec`` in block/blk-wbt.c)."""
-        rotational = path.replace("wbt_lat_usec", "rotational")
-        if attribute(self.machine, rotational) == "1":
+        if attribute(self.machine, path.replace("wbt_lat_usec", "rotational")) == "1":
             return "75000"
         return "2000"
 
@@ -294,24 +297,19 @@ class SchedulerTunable(QueueKnob):
         if "block.scheduler" in beside:
             schedulers = (beside["block.scheduler"],)
         for scheduler in schedulers:
-            self._check_tunable_of(scheduler)
-
-    def _check_tunable_of(self, scheduler: str) -> None:
-        """Raises RequestError if the scheduler lacks the tunable."""
-        tunables = TUNABLES.get(scheduler, "").split()
-        if self.tunable in tunables:
-            return
-        # A scheduler of another kernel version: its files show its tunables if it is active.
-        if scheduler in self._schedulers() and self.machine.glob(self.paths()[0]):
-            return
-        remedy = "set block.scheduler in the same variant"
-        if tunables:
-            remedy = f"it has {', '.join(tunables)}"
-        raise RequestError(
-            f"the scheduler {scheduler} has no such tunable",
-            place=self.name,
-            remedy=remedy,
-        )
+            tunables = TUNABLES.get(scheduler, "").split()
+            # A scheduler of another kernel version: its files show its tunables if it is active.
+            if self.tunable not in tunables and not (
+                scheduler in self._schedulers() and self.machine.glob(self.paths()[0])
+            ):
+                remedy = "set block.scheduler in the same variant"
+                if tunables:
+                    remedy = f"it has {', '.join(tunables)}"
+                raise RequestError(
+                    f"the scheduler {scheduler} has no such tunable",
+                    place=self.name,
+                    remedy=remedy,
+                )
 
     def save(self, values: Sequence[str] = ()) -> Saved:
         if all(map(self.machine.glob, self.paths())):
@@ -351,18 +349,163 @@ def queues(machine: Machine, disks: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _queues_of(machine: Machine, disk: str) -> tuple[str, ...]:
-    if _has_queue(machine, disk):
+    if "[" in attribute_text(machine, f"{queue_of(disk)}/scheduler"):
         return (disk,)
     # A device without members that shows no scheduler has no other queue either.
     return queues(machine, _members(machine, disk)) or (disk,)
-
-
-def _has_queue(machine: Machine, disk: str) -> bool:
-    """Return whether it has a request queue: a bio-based device shows ``none`` without brackets."""
-    return "[" in attribute_text(machine, f"{queue_of(disk)}/scheduler")
 
 
 def _members(machine: Machine, disk: str) -> tuple[str, ...]:
     """Return the whole disks directly below a device."""
     slaves = device(machine, disk).slaves
     return tuple(device(machine, name).disk for name in slaves)
+
+
+class StripeCacheSize(FileKnob):
+    """Stripe cache, in pages per member, of every RAID 4/5/6 array at or below the target."""
+
+    names = ("md.stripe_cache_size",)
+    harmless = True
+
+    def disks(self) -> tuple[str, ...]:
+        devices = with_below(self.machine, self.target.disks)
+        return tuple(name for name in devices if self.machine.glob(_cache_of(name)))
+
+    def paths(self) -> tuple[str, ...]:
+        return tuple(_cache_of(name) for name in self.disks())
+
+    @classmethod
+    def script_files(cls, name: str) -> Line:
+        return (in_disks("md/stripe_cache_size"),)
+
+    def absent(self) -> str:
+        return (
+            f"needs an md array of RAID level 4, 5 or 6: {self.target.path} is on none"
+        )
+
+    def allowed(self) -> str:
+        return "a whole number from 17 to 32768"
+
+    def takes(self, value: str) -> bool:
+        return whole(value) and 17 <= int(value) <= 32768
+
+
+def _cache_of(name: str) -> str:
+    return f"/sys/block/{sysfs_name(name)}/md/stripe_cache_size"
+
+
+class ReadPolicy(FileKnob):
+    """``btrfs.read_policy`` of the filesystem that holds the target."""
+
+    names = ("btrfs.read_policy",)
+    harmless = True
+
+    def paths(self) -> tuple[str, ...]:
+        for name in self.target.devices:
+            filesystem = btrfs_of(self.machine, name)
+            if filesystem:
+                return (f"/sys/fs/btrfs/{filesystem}/read_policy",)
+        return ()
+
+    @classmethod
+    def script_files(cls, name: str) -> Line:
+        return (Shell('"/sys/fs/btrfs/$fsid/read_policy"'),)
+
+    def absent(self) -> str:
+        if self.paths():
+            return "this kernel's btrfs has no read_policy (Linux 5.12 or later has)"
+        return f"needs a mounted btrfs: {self.target.path} is on {self.target.fstype or 'no filesystem'}"
+
+    def allowed(self) -> tuple[str, ...]:
+        text = "".join(text_of(self.machine, path) for path in self.paths())
+        return tuple(policy.partition(":")[0] for policy in choices(text))
+
+    def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
+        check_text(self.name, value)
+        policy, colon, parameter = value.partition(":")
+        if policy not in self.allowed() or (colon and not parameter):
+            release = attribute(self.machine, "/proc/sys/kernel/osrelease")
+            raise RequestError(
+                f"{value!r} cannot be set: Linux {release} here offers {', '.join(self.allowed())}",
+                place=self.name,
+                remedy="others need a btrfs built with CONFIG_BTRFS_EXPERIMENTAL=y (6.13 or later), or a patched one",
+            )
+
+    def same(self, path: str, wanted: str, present: str) -> bool:
+        if ":" in wanted:
+            return present == wanted
+        return present.partition(":")[0] == wanted
+
+    def save(self, values: Sequence[str] = ()) -> Saved:
+        saved = super().save(values)
+        path, present = saved.values[0]
+        originals: list[tuple[str, str]] = []
+        # Inactive policies keep their parameters, so these are restored too: first, and the active policy last.
+        for choice in choices(text_of(self.machine, path)):
+            if ":" in choice and choice != present:
+                originals.append((path, choice))
+        originals.append((path, present))
+        return replace(saved, values=tuple(originals))
+
+    @classmethod
+    def restore(cls, machine: Machine, saved: Saved) -> str:
+        path, present = saved.values[-1]
+        shown = choices(attribute_text(machine, path))
+        texts = {text for _, text in saved.values}
+        # Where no parameter was changed, it is enough to write the active policy.
+        if texts.issubset(shown):
+            saved = replace(saved, values=((path, present),))
+        return super().restore(machine, saved)
+
+
+class IrqAffinity(FileKnob):
+    """``irq.affinity``: the CPUs that may handle the interrupts of the target's controllers, written like ``cpus``.
+
+    Nobody can move managed interrupts, which the kernel itself spreads over the CPUs (most NVMe and virtio queues).
+    """
+
+    names = ("irq.affinity",)
+    harmless = True
+
+    def __init__(self, machine: Machine, target: Target, name: str) -> None:
+        super().__init__(machine, target, name)
+        self._cpus = Cpus(machine, target, "cpus")
+
+    def paths(self) -> tuple[str, ...]:
+        shared: dict[str, None] = {}
+        # Disks on one controller share its interrupts.
+        for disk in self.target.disks:
+            shared.update(dict.fromkeys(interrupts(self.machine, disk)))
+        return tuple(f"/proc/irq/{number}/smp_affinity_list" for number in shared)
+
+    @classmethod
+    def script_files(cls, name: str) -> NoScript:
+        return NoScript("which interrupts are the target's depends on its driver")
+
+    def absent(self) -> str:
+        disks = ", ".join(self.target.disks)
+        if disks:
+            return f"{disks} has no interrupts of its own"
+        return f"needs a disk: {self.target.reason}"
+
+    def allowed(self) -> str:
+        return self._cpus.allowed()
+
+    def check(self, value: str, beside: Mapping[str, str] = EMPTY) -> None:
+        self._cpus.check(value)
+
+    def apply(self, value: str) -> None:
+        try:
+            super().apply(spelled(self._cpus.named(value)))
+        except KnobError as error:
+            raise KnobError(
+                error.what,
+                place=error.place,
+                remedy="the kernel spreads these interrupts itself (managed); bind the load instead: cpus",
+            ) from error
+
+    def verify(self, value: str) -> None:
+        super().verify(spelled(self._cpus.named(value)))
+
+    def same(self, path: str, wanted: str, present: str) -> bool:
+        return numbers(wanted) == numbers(present)

@@ -77,7 +77,10 @@ class IoMax(Knob):
             if self._unified:
                 self._put("io.max", f"{number} {_spell(limits)}")
             else:
-                self._put_v1(number, limits)
+                # Write the limits of one disk to the files of the older throttle, where 0 means none
+                for key, name in V1.items():
+                    limit = limits[key].replace("max", "0")
+                    self._put(f"blkio.throttle.{name}_device", f"{number} {limit}")
 
     def verify(self, value: str) -> None:
         wanted = self._limits(value)
@@ -104,7 +107,23 @@ class IoMax(Knob):
         account = "the group is already gone"
         # A crash may have come before the group was created, or after it was removed.
         if machine.glob(group):
-            _remove(machine, group)
+            # Remove a group that iodelta created. Processes that are still in it after a second are killed: only a
+            # load is.
+            done = machine.run(["rmdir", "--", group])
+            begun = time.monotonic()
+            while done.returncode != 0 and machine.glob(group):
+                waited = time.monotonic() - begun
+                pids = attribute_text(machine, f"{group}/cgroup.procs").split()
+                if waited > 10:
+                    raise KnobError(
+                        f"cannot be removed: {done.error_text}",
+                        place=group,
+                        remedy=f"end its processes ({' '.join(pids) or 'none listed'}), then iodelta restore",
+                    )
+                if waited > 1 and pids:
+                    machine.run(["kill", "-KILL", "--", *pids])
+                time.sleep(0.05)
+                done = machine.run(["rmdir", "--", group])
             account = f"removed {group}"
         for _, control in saved.values[1:]:
             # A concurrent run may still need the controller.
@@ -145,8 +164,7 @@ class IoMax(Knob):
 
     def _passes_io_on(self) -> bool:
         """Return whether groups below the parent already have the io controller."""
-        controllers = text_of(self.machine, self._control).split()
-        return "io" in controllers
+        return "io" in text_of(self.machine, self._control).split()
 
     def _make(self) -> None:
         if self._unified and not self._passes_io_on():
@@ -162,12 +180,6 @@ class IoMax(Knob):
 
     def _put(self, file: str, text: str) -> None:
         put(self.machine, f"{self._group}/{file}", text, f"allowed: {self.allowed()}")
-
-    def _put_v1(self, number: str, limits: Mapping[str, str]) -> None:
-        """Write the limits of one disk to the files of the older throttle, where 0 means none."""
-        for key, name in V1.items():
-            limit = limits[key].replace("max", "0")
-            self._put(f"blkio.throttle.{name}_device", f"{number} {limit}")
 
     def _present(self, number: str) -> dict[str, str]:
         """Return the limits that the kernel shows for a disk ``MAJOR:MINOR``; ``max`` where it shows none."""
@@ -221,8 +233,7 @@ def hierarchy(machine: Machine) -> tuple[bool, str, str]:
     table = mounts(machine)
     unified = [mount.point for mount in table if mount.fstype == "cgroup2"]
     for point in unified:
-        controllers = attribute_text(machine, f"{point}/cgroup.controllers")
-        if "io" in controllers.split():
+        if "io" in attribute_text(machine, f"{point}/cgroup.controllers").split():
             return True, point, ""
     for mount in table:
         if mount.fstype == "cgroup" and "blkio" in mount.options:
@@ -239,28 +250,6 @@ def _no_throttle(machine: Machine, point: str) -> str:
     if machine.glob(f"{point}/blkio.throttle.read_iops_device"):
         return ""
     return f"{point} cannot throttle: the kernel has no CONFIG_BLK_DEV_THROTTLING"
-
-
-def _remove(machine: Machine, group: str) -> None:
-    """Remove a group that iodelta created. Processes that are still in it after a second are killed: only a load is.
-
-    Raises KnobError after ten seconds.
-    """
-    done = machine.run(["rmdir", "--", group])
-    begun = time.monotonic()
-    while done.returncode != 0 and machine.glob(group):
-        waited = time.monotonic() - begun
-        pids = attribute_text(machine, f"{group}/cgroup.procs").split()
-        if waited > 10:
-            raise KnobError(
-                f"cannot be removed: {done.error_text}",
-                place=group,
-                remedy=f"end its processes ({' '.join(pids) or 'none listed'}), then iodelta restore",
-            )
-        if waited > 1 and pids:
-            machine.run(["kill", "-KILL", "--", *pids])
-        time.sleep(0.05)
-        done = machine.run(["rmdir", "--", group])
 
 
 def _disable(machine: Machine, control: str) -> str:

@@ -64,8 +64,9 @@ class Command(Knob):
     def save(self, values: Sequence[str] = ()) -> Saved:
         record = {("machine", machine_id(self.machine)): None}
         for value in values:
-            words = _decoded(value).restore
-            record["restore", msgspec.json.encode(words).decode()] = None
+            record["restore", msgspec.json.encode(_decoded(value).restore).decode()] = (
+                None
+            )
         return self.record(tuple(record), volatile=False)
 
     def apply(self, value: str) -> None:
@@ -142,8 +143,11 @@ def _decoded(value: str) -> Commands:
             str(error), place="command", remedy=f"allowed: {ALLOWED}"
         ) from error
     words = (*commands.apply, *commands.restore, *commands.verify)
-    has_nul = any("\0" in word for word in words)
-    if has_nul or not commands.apply or not commands.restore:
+    if (
+        any("\0" in word for word in words)
+        or not commands.apply
+        or not commands.restore
+    ):
         raise RequestError(
             "apply and restore must each name a program",
             place="command",
@@ -173,8 +177,9 @@ def _short_word(word: str) -> str:
 def _run(machine: Machine, step: str, words: Words) -> None:
     done = machine.run(words)
     if done.returncode != 0:
-        output = done.stderr or done.stdout
-        lines = output.decode(errors="replace").strip().splitlines()
+        lines = (
+            (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+        )
         message = lines[-1] if lines else "it printed nothing"
         raise KnobError(
             f"{step} {' '.join(words)} ended with {done.returncode}: {message}",

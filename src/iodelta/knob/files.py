@@ -91,8 +91,7 @@ class FileKnob(Knob):
         return unusable(self.machine, paths[0], self.absent())
 
     def read(self) -> str:
-        values = [self._value(path) for path in self.paths()]
-        return " | ".join(dict.fromkeys(values))
+        return " | ".join(dict.fromkeys([self._value(path) for path in self.paths()]))
 
     def save(self, values: Sequence[str] = ()) -> Saved:
         originals = [(path, self._value(path)) for path in self.paths()]
@@ -152,7 +151,13 @@ class FileKnob(Knob):
                     f"the record names {path!r}, which is not a kernel setting",
                     place=saved.knob,
                 )
-            absent = _no_longer_there(machine, saved, path)
+            other = _another_disk(machine, saved.disks, path)
+            if other:
+                absent = f"{path} left as it is: {other}"
+            elif machine.glob(path):
+                absent = ""
+            else:
+                absent = f"{path} no longer exists, nor does its setting"
             if absent:
                 accounts[absent] = None
                 continue
@@ -293,21 +298,10 @@ def active(text: str) -> str:
     return match[1]
 
 
-def _no_longer_there(machine: Machine, saved: Saved, path: str) -> str:
-    """Return why ``path`` cannot be restored any more; empty if it can."""
-    other = _another_disk(machine, saved.disks, path)
-    if other:
-        return f"{path} left as it is: {other}"
-    if machine.glob(path):
-        return ""
-    return f"{path} no longer exists, nor does its setting"
-
-
 def choices(text: str) -> tuple[str, ...]:
     """``none [mq-deadline]`` -> both names; empty for a text without brackets, which is not a list."""
     words = text.split()
-    has_active = any(word.startswith("[") for word in words)
-    if not has_active:
+    if not any(word.startswith("[") for word in words):
         return ()
     return tuple(word.strip("[]") for word in words)
 

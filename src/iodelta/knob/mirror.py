@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from iodelta.errors import RequestError
 from iodelta.experiment.values import split_command
@@ -91,11 +91,6 @@ def members_of(knobs: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(map(os.path.abspath, members))
 
 
-def _without_sample(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Findings about members without the note that not every byte was compared."""
-    return tuple(finding for finding in findings if finding.rule != "mirror.sampled")
-
-
 class MirrorPolicy(Transient):
     """``mirror.read_policy``: ``POLICY MEMBER MEMBER ...``. The target must be a member, or lie on the members' disks.
 
@@ -126,8 +121,9 @@ class MirrorPolicy(Transient):
             raise RequestError(
                 str(error), place=self.name, remedy="iodelta policy list shows them"
             ) from error
-        targets = [resolve(self.machine, member) for member in members]
-        if not self._spreads_over(targets):
+        if not self._spreads_over(
+            [resolve(self.machine, member) for member in members]
+        ):
             needed = (
                 f"{self.target.path} must be among the members, or lie on their disks"
             )
@@ -156,7 +152,10 @@ class MirrorPolicy(Transient):
             # Variants that differ in the policy alone share their members: read them once.
             if members not in by_members:
                 by_members[members] = inspect(members, size=size)[1]
-            by_value[value] = _without_sample(by_members[members])
+            findings = by_members[members]
+            by_value[value] = tuple(
+                finding for finding in findings if finding.rule != "mirror.sampled"
+            )
         return by_value
 
     def apply(self, value: str) -> None:

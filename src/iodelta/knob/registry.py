@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -16,27 +16,27 @@ from iodelta.errors import IodeltaError, KnobError, RequestError
 from iodelta.knob.affinity import Cpus, Numa
 from iodelta.knob.base import Knob, KnobInfo, Saved
 from iodelta.knob.block import (
+    IrqAffinity,
     NrRequests,
     QueueAttribute,
     ReadAhead,
+    ReadPolicy,
     Scheduler,
     SchedulerTunable,
+    StripeCacheSize,
     WritebackThrottle,
 )
-from iodelta.knob.btrfs import ReadPolicy
 from iodelta.knob.cgroup import IoMax
 from iodelta.knob.command import Command
-from iodelta.knob.cpu import Boost, EnergyPreference, Governor
-from iodelta.knob.irq import IrqAffinity
+from iodelta.knob.files import FileKnob
 from iodelta.knob.kernel import Kernel
-from iodelta.knob.md import StripeCacheSize
 from iodelta.knob.memory import DropCaches
 from iodelta.knob.mirror import MirrorPolicy
 from iodelta.knob.mount import MountOptions
-from iodelta.knob.sysctl import Sysctl
-from iodelta.knob.sysfs import Sysfs
+from iodelta.knob.shell import Line, Shell, line_text
+from iodelta.knob.sysctl import Boost, EnergyPreference, Governor, Sysctl, Sysfs
 from iodelta.machine import Machine
-from iodelta.probe.sysfs import boot_id
+from iodelta.probe.sysfs import boot_id, sysfs_name
 from iodelta.probe.topology import Target
 
 FAMILIES: tuple[type[Knob], ...] = (
@@ -222,7 +222,14 @@ def family(name: str) -> type[Knob]:
     """Return the class of the knob of that name. Raises RequestError with near matches for an unknown one."""
     kind = _class_of(name)
     if kind is None:
-        raise _unknown(name)
+        # The error for an unknown name, with the names that are spelled like it
+        names = list(chain.from_iterable(kind.names for kind in families()))
+        near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        remedy = f"did you mean {', '.join(near or names)}?"
+        broken_plugins = plugins.troubles("knob", unusable)
+        if broken_plugins:
+            remedy = f"{broken_plugins}; {remedy}"
+        raise RequestError("there is no such knob", place=name, remedy=remedy)
     return kind
 
 
@@ -232,19 +239,7 @@ def _class_of(name: str) -> type[Knob] | None:
 
 
 def _matching(kinds: Iterable[type[Knob]], name: str) -> type[Knob] | None:
-    matches = (kind for kind in kinds if kind.matches(name))
-    return next(matches, None)
-
-
-def _unknown(name: str) -> RequestError:
-    """Return the error for an unknown name, with the names that are spelled like it."""
-    names = list(chain.from_iterable(kind.names for kind in families()))
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    remedy = f"did you mean {', '.join(near or names)}?"
-    broken_plugins = plugins.troubles("knob", unusable)
-    if broken_plugins:
-        remedy = f"{broken_plugins}; {remedy}"
-    return RequestError("there is no such knob", place=name, remedy=remedy)
+    return next((kind for kind in kinds if kind.matches(name)), None)
 
 
 def _rank(name: str) -> int:
@@ -256,3 +251,34 @@ def _restore_rank(record: Saved) -> int:
     if known(record.knob):
         return _rank(record.knob)
     return len(families())
+
+
+HEAD = """#!/bin/sh
+# iodelta was cut off while it had these settings changed. `iodelta restore` puts them back and checks them, also from
+# another machine (--machine ssh:THIS); so does the next run that comes here. Without iodelta: run this as root.
+boot=$(cat /proc/sys/kernel/random/boot_id)
+"""
+
+
+def restore_script(records: Sequence[Saved]) -> str:
+    """Return the script for all ``records``, in the order of ``restore_all``. It skips what a reboot has undone."""
+    lines: list[str] = []
+    for record in latest_first(records):
+        lines.append(f"# {record.knob}".replace("\n", " "))
+        # Tests that must succeed before the record is restored: the same boot, and the same disks by their names
+        tests: list[Line] = []
+        if record.volatile:
+            tests.append((Shell('[ "$boot" ='), record.boot, Shell("]")))
+        for disk, attached in record.disks:
+            how, _, number = attached.partition(" ")
+            # Another disk may have this name by now.
+            if how == "attachment":
+                file = f"/sys/block/{sysfs_name(disk)}/diskseq"
+                present = (Shell('[ "$(cat'), file, Shell('2>/dev/null)" ='))
+                tests.append((*present, number, Shell("]")))
+        conditions = [line_text(test) for test in tests]
+        # The record of a knob that this version does not know still says which files held what.
+        kind = family(record.knob) if known(record.knob) else FileKnob
+        for line in kind.undo_lines(record):
+            lines.append(" && ".join([*conditions, line_text(line)]))
+    return HEAD + "".join(f"{line}\n" for line in lines)

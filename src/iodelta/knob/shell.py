@@ -1,6 +1,6 @@
 """Lines of shell made of words: data is quoted when a line is written, so no value can become a command.
 
-Reproducer scripts (``iodelta.reproducer``) and the script next to an undo log (``knob/script.py``) consist of these.
+Reproducer scripts (``iodelta.reproducer``) and the script next to an undo log (``knob/registry.py``) consist of these.
 """
 
 from __future__ import annotations

@@ -88,11 +88,36 @@ class Account:
         """Take one more event into account."""
         match event:
             case Started() | Finished() | Failed():
-                self._add_trial(event)
+                if isinstance(event, Started):
+                    self.started[event.trial] = event
+                    self._attempts[event.cell, event.block][event.attempt].append(event)
+                    self.next_trial = max(self.next_trial, event.trial + 1)
+                elif isinstance(event, Finished):
+                    self.finished[event.trial] = event
+                    self.spent += event.seconds
+                else:
+                    self.failed[event.trial] = event.reason
             case Session() | Extended() | Ended():
-                self._add_session(event)
+                if isinstance(event, Session):
+                    self.sessions.append(event)
+                    self.state = "running"
+                elif isinstance(event, Extended):
+                    self.extended = event
+                    self.state = "running"
+                else:
+                    self.state = event.reason
+                    # The last look after a budget depends on when it ended, so a folder is judged with the same looks again.
+                    if event.reason == "budget" and self.finished:
+                        self.budget_ends.append(max(self.finished))
             case Preparing() | StepBegun() | StepDone() | Settled():
-                self._add_preparation(event)
+                if isinstance(event, Preparing):
+                    self.preparing.append(event)
+                elif isinstance(event, StepDone):
+                    self.steps[event.number] = event
+                elif isinstance(event, StepBegun):
+                    self.steps_begun.append(event)
+                else:
+                    self.settled[event.machine] = event
             case Planned():
                 self.planned = event
             case Repeated():
@@ -103,42 +128,6 @@ class Account:
                 self.left_out[event.variant] = event.reason
             case _:
                 pass  # knob records belong to the undo log, not to the trials
-
-    def _add_trial(self, event: Started | Finished | Failed) -> None:
-        if isinstance(event, Started):
-            self.started[event.trial] = event
-            self._attempts[event.cell, event.block][event.attempt].append(event)
-            self.next_trial = max(self.next_trial, event.trial + 1)
-        elif isinstance(event, Finished):
-            self.finished[event.trial] = event
-            self.spent += event.seconds
-        else:
-            self.failed[event.trial] = event.reason
-
-    def _add_session(self, event: Session | Extended | Ended) -> None:
-        if isinstance(event, Session):
-            self.sessions.append(event)
-            self.state = "running"
-        elif isinstance(event, Extended):
-            self.extended = event
-            self.state = "running"
-        else:
-            self.state = event.reason
-            # The last look after a budget depends on when it ended, so a folder is judged with the same looks again.
-            if event.reason == "budget" and self.finished:
-                self.budget_ends.append(max(self.finished))
-
-    def _add_preparation(
-        self, event: Preparing | StepBegun | StepDone | Settled
-    ) -> None:
-        if isinstance(event, Preparing):
-            self.preparing.append(event)
-        elif isinstance(event, StepDone):
-            self.steps[event.number] = event
-        elif isinstance(event, StepBegun):
-            self.steps_begun.append(event)
-        else:
-            self.settled[event.machine] = event
 
     def unfinished(self, machine: str) -> dict[str, int]:
         """Kind of a step -> how often one began on ``machine`` and did not end: it was killed, or is still running."""
@@ -261,8 +250,9 @@ class Account:
                 for started in usable
                 if not started.conditioning
             }
-            is_whole = counted.keys() == names
-            if is_whole and _conditioned_alike(begun, conditioning, names):
+            if (counted.keys() == names) and _conditioned_alike(
+                begun, conditioning, names
+            ):
                 return [*conditioning, *counted.values()]
         return []
 

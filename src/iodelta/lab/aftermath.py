@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from iodelta.experiment import Cell, Experiment, Option, Variant, size_bytes
 from iodelta.experiment.io_uring import TOOL
@@ -74,7 +75,7 @@ def aftermath_experiment(
     the next."""
     cell, variant = experiment.cells[0], experiment.variants[0]
     more = dict(variant.options) | dict(writer(cell, variant, size))
-    return msgspec.structs.replace(
+    return replace(
         experiment,
         question=f"How large is the carry-over of writes to a trial of {cell.name}?",
         baseline=ITSELF,
@@ -84,9 +85,7 @@ def aftermath_experiment(
             Variant(AGAIN, variant.knobs, variant.options),
             Variant(WRITER, variant.knobs, tuple(more.items())),
         ),
-        design=msgspec.structs.replace(
-            experiment.design, budget=budget, carry_over="tested"
-        ),
+        design=replace(experiment.design, budget=budget, carry_over="tested"),
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 import msgspec
+from msgspec.structs import replace
 
 from iodelta.errors import LostError, MeasureError, RequestError, pasted
 from iodelta.experiment import Cell, Condition, Experiment, Variant
@@ -25,9 +26,8 @@ from iodelta.lab.plan import Plan
 from iodelta.lab.quality import noise
 from iodelta.lab.record import RECORD, Record, assemble
 from iodelta.machine import Machine
-from iodelta.probe.caches import cache_findings
+from iodelta.probe.caches import cache_findings, emulation_findings
 from iodelta.probe.counters import Counters, Snapshot
-from iodelta.probe.emulated import emulation_findings
 from iodelta.probe.mirrors import Mirrors
 from iodelta.probe.topology import Target, resolve, status
 from iodelta.trial import Background, Finding, Trial
@@ -241,8 +241,7 @@ class Bench:
             raise self._vanished() from None
         # Without by-id links: some name the contents (lvm-pv-uuid-...), which a write workload changes.
         before, after = (
-            msgspec.structs.replace(identity, by_id=())
-            for identity in (self.target.identity, now)
+            replace(identity, by_id=()) for identity in (self.target.identity, now)
         )
         if before != after:
             raise self._vanished()
@@ -268,7 +267,7 @@ class Bench:
     def background(self, condition: Condition) -> BackgroundLoad:
         """Return the condition's background load, to be entered. Raises RequestError for a placeholder it cannot fill."""
         files = self._plan.experiment.target.files
-        opened = msgspec.structs.replace(
+        opened = replace(
             self.target, real_path=self._requests.opened or self.target.real_path
         )
         return BackgroundLoad(
@@ -319,7 +318,7 @@ class Bench:
         )
         counters, moved = self._counted(cell, load, result)
         record = Record(
-            run=msgspec.structs.replace(first, output=b""),
+            run=replace(first, output=b""),
             counters={
                 **counters,
                 **copies,
@@ -340,9 +339,7 @@ class Bench:
             device=lone_device(cell, variant, condition, self.target),
             moved=moved if self._experiment.design.ramp else trial.counters,
         )
-        record = msgspec.structs.replace(
-            record, findings=(*record.findings, *disturbed)
-        )
+        record = replace(record, findings=(*record.findings, *disturbed))
         self._folder.write_raw(
             identity.trial,
             {
@@ -350,7 +347,7 @@ class Bench:
                 RECORD: msgspec.json.encode(record),
             },
         )
-        trial = msgspec.structs.replace(
+        trial = replace(
             trial, findings=(*record.findings, *trial.findings[len(findings) :])
         )
         check_reads(trial.findings)
@@ -415,7 +412,11 @@ class Bench:
         whole = self._counters.difference(load.before, load.after)
         windows = io_uring.windows(load.runs, load.starts) if cell.option(TOOL) else ()
         if not windows:
-            begun = _ramp_end(load.starts, load.runs, result)
+            # When fio began to count, by the clock of `starts`; infinite where it did not say, or ran several times
+            if result.window is None or len(load.runs) > 1:
+                begun = math.inf
+            else:
+                begun = load.starts[0] + result.window[0] - load.runs[0].started
             return whole, self._counters.since(begun, load.after)
         counted = self._counters.within(windows, load.before, load.after)
         kept = {f"whole.{name}": whole[name] for name in counted if name in whole}
@@ -479,25 +480,15 @@ class Bench:
         except LostError:
             raise
         except MeasureError as error:
-            words = " ".join(background.words)
             return None, (
                 Finding(
                     "background.gone",
                     "hard",
-                    words,
+                    " ".join(background.words),
                     f"the background load is gone: {error.what}",
                 ),
             )
         return account, background_findings(account)
-
-
-def _ramp_end(
-    starts: Sequence[float], made: Sequence[FioRun], result: FioResult
-) -> float:
-    """When fio began to count, by the clock of ``starts``; infinite where it did not say, or ran several times."""
-    if result.window is None or len(made) > 1:
-        return math.inf
-    return starts[0] + result.window[0] - made[0].started
 
 
 def pause(seconds: float, stop: Callable[[], bool]) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from iodelta.decoding import from_json
 from iodelta.experiment import Cell, Experiment, Variant
@@ -150,11 +151,9 @@ def a_against_a(experiment: Experiment, budget: float) -> Experiment:
     Judged without a screen (``family="holm"``): it would stop most comparisons before they could raise an alarm.
     """
     cell, variant = experiment.cells[0], experiment.variants[0]
-    plan = make_plan(
-        msgspec.structs.replace(experiment, cells=(cell,), variants=(variant, variant))
-    )
+    plan = make_plan(replace(experiment, cells=(cell,), variants=(variant, variant)))
     count = max(2, round(budget / (BLOCKS_EACH * plan.per_block * plan.trial_seconds)))
-    return msgspec.structs.replace(
+    return replace(
         experiment,
         question=f"What does iodelta say of {cell.name} against itself?",
         baseline="a",
@@ -166,7 +165,7 @@ def a_against_a(experiment: Experiment, budget: float) -> Experiment:
             Variant("a", variant.knobs, variant.options),
             Variant("again", variant.knobs, variant.options),
         ),
-        design=msgspec.structs.replace(experiment.design, budget=budget, family="holm"),
+        design=replace(experiment.design, budget=budget, family="holm"),
     )
 
 
@@ -179,7 +178,7 @@ def injected(experiment: Experiment, budget: float, iops: float) -> Experiment:
         limit = f"riops={round(rate)} wiops={round(rate)}"
         return Variant(name, {**variant.knobs, "cgroup.io_max": limit}, variant.options)
 
-    return msgspec.structs.replace(
+    return replace(
         experiment,
         question="Are known slow-downs found?",
         baseline="full",
@@ -188,7 +187,7 @@ def injected(experiment: Experiment, budget: float, iops: float) -> Experiment:
             throttled("full", base),
             *(throttled(f"minus-{100 * x:g}", base * (1 - x)) for x in INJECTED),
         ),
-        design=msgspec.structs.replace(experiment.design, budget=budget),
+        design=replace(experiment.design, budget=budget),
     )
 
 
@@ -245,15 +244,6 @@ def alarms_in(judgement: Judgement) -> tuple[int, int, bool]:
     )
 
 
-def stalls_in(trials: Sequence[Trial], metric: Metric) -> tuple[int, int]:
-    """Trials of one workload in run order, and how many of them stalled: cells and variants are all alike."""
-    ordered = sorted(trials, key=lambda one: one.number)
-    values = np.array([value_of(trial, metric)[0] for trial in ordered])
-    known = values[np.isfinite(values) & (values > 0)]
-    worse = -np.log(known) if metric.better == "higher" else np.log(known)
-    return len(values), len(stalled_trials(worse)) + int(np.count_nonzero(values == 0))
-
-
 def injections_in(judgement: Judgement) -> tuple[Injection, ...]:
     """Return the verdict on each known slow-down, by the first metric (the rate)."""
     injections = []
@@ -294,7 +284,7 @@ def merged(old: Calibration | None, new: Calibration) -> Calibration:
     """Return the latest noise, with the A/A comparisons of both."""
     if old is None:
         return new
-    return msgspec.structs.replace(
+    return replace(
         new,
         comparisons=old.comparisons + new.comparisons,
         alarms=old.alarms + new.alarms,
@@ -359,7 +349,16 @@ def calibration_of(
 ) -> Calibration:
     """Return the calibration that an A/A experiment gives."""
     comparisons, alarms, raised = alarms_in(judgement)
-    seen, stalled = stalls_in(trials, judgement.rules.metrics[0])
+    # Trials of one workload in run order, and how many of them stalled: cells and variants are all alike
+    metric = judgement.rules.metrics[0]
+    ordered = sorted(trials, key=lambda one: one.number)
+    values = np.array([value_of(trial, metric)[0] for trial in ordered])
+    known = values[np.isfinite(values) & (values > 0)]
+    worse = -np.log(known) if metric.better == "higher" else np.log(known)
+    seen, stalled = (
+        len(values),
+        len(stalled_trials(worse)) + int(np.count_nonzero(values == 0)),
+    )
     return Calibration(
         key=key,
         workload=workload,

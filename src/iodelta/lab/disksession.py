@@ -13,11 +13,18 @@ import msgspec
 from iodelta.errors import RefusedError, RequestError
 from iodelta.experiment import DiskQuestion, size_bytes
 from iodelta.lab.account import Account
-from iodelta.lab.conditioning import FILL, State
 from iodelta.lab.diskstate import Known, state_known
 from iodelta.lab.folder import ENVIRONMENT, Folder
 from iodelta.lab.guard import check_write, held_by
-from iodelta.lab.preparing import Cost, Disk, Preparation, cost_of, unpreparable
+from iodelta.lab.preparing import (
+    FILL,
+    Cost,
+    Disk,
+    Preparation,
+    State,
+    cost_of,
+    unpreparable,
+)
 from iodelta.lab.progress import Control
 from iodelta.lab.session import settle_pending
 from iodelta.lab.turns import alone

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import zstandard
@@ -25,58 +25,233 @@ import zstandard
 from iodelta import __version__
 from iodelta.decoding import decoder, from_json
 from iodelta.errors import MeasureError, RequestError, pasted
-from iodelta.lab.events import (
-    Abandoned,
-    Booted,
-    Ended,
-    Event,
-    Extended,
-    Failed,
-    Finished,
-    Kept,
-    KnobRestored,
-    KnobSaved,
-    LeftOut,
-    Planned,
-    Preparing,
-    Rebooted,
-    Repeated,
-    Session,
-    Settled,
-    Started,
-    StepBegun,
-    StepDone,
-)
 from iodelta.lab.journal import Journal
 from iodelta.lab.opened import has_member, read_member
 from iodelta.lab.seal import FileSeal, Seal, altered, file_seal, sha256
 
-__all__ = [
-    "Abandoned",
-    "Booted",
-    "CountFolder",
-    "DiskFolder",
-    "Ended",
-    "Event",
-    "Extended",
-    "Failed",
-    "Finished",
-    "Folder",
-    "Kept",
-    "KnobRestored",
-    "KnobSaved",
-    "LeftOut",
-    "Planned",
-    "Preparing",
-    "Rebooted",
-    "Repeated",
-    "Session",
-    "Settled",
-    "Started",
-    "StepBegun",
-    "StepDone",
-    "now",
-]
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+"""Of a journal that may come from a stranger."""
+
+
+class Planned(msgspec.Struct, frozen=True, tag="planned"):
+    """The plan is on disk: order, rules and experiment are fixed from here on."""
+
+    at: float
+    plan_sha256: str
+    experiment_sha256: str
+    version: str
+
+
+class Session(msgspec.Struct, frozen=True, tag="session"):
+    """A run (or its continuation) began on a booted machine."""
+
+    at: float
+    boot_id: str
+    pid: int
+    target: dict[str, Any]
+    environment: str
+    """The environment file of this session."""
+    machine: str = ""
+    """Its name, as in ``ssh:HOST``; of several hosts each has a session of its own."""
+    disk: dict[str, Any] | None = None
+    """What was known of the state of a disk that is written to; None where that was not asked."""
+
+
+class KnobSaved(msgspec.Struct, frozen=True, tag="knob-saved"):
+    """The original value of a knob, on disk before the first write to it."""
+
+    at: float
+    saved: dict[str, Any]
+
+
+class KnobRestored(msgspec.Struct, frozen=True, tag="knob-restored"):
+    """A knob has its original value again."""
+
+    at: float
+    knob: str
+
+
+class Started(msgspec.Struct, frozen=True, tag="started"):
+    """A trial is about to run."""
+
+    at: Seconds
+    trial: Number
+    cell: str
+    block: Number
+    attempt: Number
+    position: Number
+    variant: str
+    seed: int
+    conditioning: bool = False
+    """Its variant's first trial of a superblock, which does not count."""
+
+
+class Finished(msgspec.Struct, frozen=True, tag="finished"):
+    """A trial is over and its raw record is on disk; ``problem`` is empty for a usable one."""
+
+    at: Seconds
+    trial: Number
+    seconds: Seconds
+    """Wall time since the trial before it ended, or the session began: iodelta's own work is in it."""
+    problem: str = ""
+
+
+class Repeated(msgspec.Struct, frozen=True, tag="repeated"):
+    """A block is repeated: a trial was ``spoilt`` and cannot be used.
+
+    Folders made by 0.1 also have blocks that were repeated for ``noise``; of those the first attempt counts.
+    """
+
+    at: float
+    cell: str
+    block: int
+    attempt: int
+    """The attempt that is given up."""
+    why: Literal["spoilt", "noise"]
+    reason: str
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """A trial that could not be run at all (a knob, the machine, the guard), with the reason."""
+
+    at: float
+    trial: int
+    reason: str
+
+
+class Abandoned(msgspec.Struct, frozen=True, tag="abandoned"):
+    """A cell that could not be measured, with its reason; the experiment went on without it."""
+
+    at: float
+    cell: str
+    reason: str
+
+
+class LeftOut(msgspec.Struct, frozen=True, tag="left-out"):
+    """A variant whose kernel did not come up, with the reason; the experiment went on without it."""
+
+    at: float
+    variant: str
+    reason: str
+
+
+class Extended(msgspec.Struct, frozen=True, tag="extended"):
+    """The user asked for more blocks or budget after the end; they are judged with the alpha held in reserve."""
+
+    at: float
+    budget: float
+    blocks: int
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended"):
+    """A session ended by itself: ``complete``, ``budget``, ``interrupted`` or ``failed: ...``."""
+
+    at: float
+    reason: str
+
+
+class Kept(msgspec.Struct, frozen=True, tag="kept"):
+    """Files that belong to no trial were written; the line seals them."""
+
+    at: float
+
+
+class Booted(msgspec.Struct, frozen=True, tag="booted"):
+    """A guest of path mode ended and what it wrote is on disk; ``problem`` is empty when it came to its own end."""
+
+    at: float
+    boot: int
+    seconds: float
+    problem: str = ""
+    console: tuple[str, ...] = ()
+    """The last lines of its console, when there was a problem."""
+
+
+class Rebooted(msgspec.Struct, frozen=True, tag="rebooted"):
+    """A host was rebooted for a variant and came up as requested."""
+
+    at: float
+    machine: str
+    variant: str
+    boot_id: str
+    release: str
+    cmdline: str
+    way: str
+    seconds: float
+    """Until it was back."""
+
+
+class Preparing(msgspec.Struct, frozen=True, tag="preparing"):
+    """The preparation of a disk began, or goes on; all that was on the disk is given up from here on."""
+
+    at: float
+    boot_id: str
+    pid: int
+    target: dict[str, Any]
+    size: int
+    """Bytes that are prepared, from the beginning of the disk."""
+    workload: tuple[tuple[str, str | None], ...]
+    """fio options of the rounds."""
+    machine: str = ""
+
+
+class StepBegun(msgspec.Struct, frozen=True, tag="step-begun"):
+    """A step of a preparation is about to run."""
+
+    at: float
+    number: int
+    """Of all steps in this folder, from 1."""
+    step: Literal["purge", "fill", "round"]
+    machine: str = ""
+
+
+class StepDone(msgspec.Struct, frozen=True, tag="step-done"):
+    """A step of a preparation is over and its raw output is on disk."""
+
+    at: float
+    number: int
+    step: Literal["purge", "fill", "round"]
+    started: float
+    """Unix seconds."""
+    seconds: float
+    written: int
+    """Bytes."""
+    machine: str = ""
+
+
+class Settled(msgspec.Struct, frozen=True, tag="settled"):
+    """A preparation came to its end: the disk is steady, or did not become so within the limit of rounds."""
+
+    at: float
+    steady: bool
+    rounds: int
+    """Made until then."""
+    machine: str = ""
+
+
+Event = (
+    Planned
+    | Session
+    | KnobSaved
+    | KnobRestored
+    | Started
+    | Finished
+    | Repeated
+    | Failed
+    | Abandoned
+    | LeftOut
+    | Extended
+    | Ended
+    | Kept
+    | Booted
+    | Rebooted
+    | Preparing
+    | StepBegun
+    | StepDone
+    | Settled
+)
+
 
 EXPERIMENT = "experiment.toml"
 ENVIRONMENT = "environment.json"
@@ -139,11 +314,7 @@ class Folder:
             draft.rename(path)
             _sync_directory(path.parent)
         except (OSError, MeasureError) as error:
-            what = (
-                error.what
-                if isinstance(error, MeasureError)
-                else os.strerror(error.errno or 0)
-            )
+            what = error.what if isinstance(error, MeasureError) else error.strerror
             raise MeasureError(
                 f"cannot make the folder: {what}",
                 place=str(path),
@@ -223,7 +394,7 @@ class Folder:
             return read_member(self.path, name)
         except FileNotFoundError as error:
             raise MeasureError(
-                f"cannot read: {os.strerror(error.errno or 0)}",
+                f"cannot read: {error.strerror}",
                 place=str(self.path / name),
             ) from error
 
@@ -395,7 +566,7 @@ class Folder:
             else ""
         )
         return MeasureError(
-            f"cannot write to the experiment folder: {os.strerror(error.errno or 0)}",
+            f"cannot write to the experiment folder: {error.strerror}",
             place=str(self.path),
             remedy=remedy
             or f"make it writable, then `iodelta run {pasted(self.path)}` continues it",

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType, TracebackType
 
-import msgspec
+from msgspec.structs import replace
 
 from iodelta.errors import MachineError, RefusedError, RequestError, pasted
 from iodelta.experiment import Experiment
@@ -25,7 +25,7 @@ from iodelta.probe.made import made
 from iodelta.probe.mounts import mount_of
 from iodelta.probe.sysfs import no_stat, sysfs_name
 from iodelta.probe.topology import Stat, Target, attribute, below, resolve, status
-from iodelta.probe.usage import Reason, Uses, current_uses, device_reasons, file_reasons
+from iodelta.probe.usage import Reason, current_uses, device_reasons, file_reasons
 
 SCRATCH = "iodelta-scratch"
 MARK = "IODELTA-SCRATCH.txt"
@@ -106,7 +106,49 @@ def refuse_reasons(
             *device_reasons(machine, target.device or "", uses),
             *read_only(machine, target),
         )
-    return _file_reasons(machine, target, uses, size)
+    path, stat = target.real_path, status(machine, target.real_path)
+    if stat is None:
+        return (Reason(path, "has vanished", "run the same command again", True),)
+    mount = mount_of(path, uses.mounts)
+    reasons = []
+    if (mount and mount.fstype in KERNEL_FILESYSTEMS) or path.startswith(
+        ("/proc/", "/sys/")
+    ):
+        reasons.append(
+            Reason(
+                path,
+                "is an interface of the kernel, not a stored file",
+                "choose another target",
+                True,
+            )
+        )
+    if mount and mount.point == "/dev":
+        reasons.append(
+            Reason(
+                path,
+                "is a plain file below /dev",
+                "is the device name spelt correctly?",
+                True,
+            )
+        )
+    if mount and "ro" in mount.options:
+        reasons.append(
+            Reason(
+                path,
+                f"is on {mount.point}, mounted read-only",
+                "choose another directory",
+                True,
+            )
+        )
+    reasons += _space_reasons(machine, target, stat, size)
+    if not reasons:
+        reasons += read_only(machine, target)
+    if target.kind == "file":
+        reasons += file_reasons(machine, path, stat, uses)
+        if stat.links > 1:
+            what = f"has {stat.links - 1} other names (hard links)"
+            reasons.append(Reason(path, what, "name a file of its own", False))
+    return tuple(reasons)
 
 
 def refuse_at_once(reasons: Sequence[Reason]) -> None:
@@ -163,12 +205,90 @@ def check_write(
     reasons = refuse_reasons(machine, target, size)
     refuse_at_once(reasons)
     with contextlib.ExitStack() as stack:
-        exclusive = _hold(machine, target, stack)
+        # Keep the device open exclusively where that is possible: only in our own process, so only on this machine
+        if target.kind != "block" or not isinstance(machine, LocalMachine):
+            exclusive = False
+        else:
+            try:
+                descriptor = os.open(
+                    target.real_path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC
+                )
+            except OSError as error:
+                if error.errno == errno.EBUSY:
+                    what = "another program has opened it for itself: a mount, a volume or a pool"
+                    raise RefusedError(
+                        what,
+                        place=target.path,
+                        remedy="stop what uses it, or choose another device",
+                    ) from error
+                raise RefusedError(
+                    f"cannot be opened: {error.strerror}",
+                    place=target.path,
+                    remedy="run as root",
+                ) from error
+            stack.callback(os.close, descriptor)
+            number = os.fstat(descriptor).st_rdev
+            if f"{os.major(number)}:{os.minor(number)}" != target.devno:
+                raise _replaced(target)
+            exclusive = True
         opened = _opened(machine, target, place, env, stack)
         # Between the check and the open another device may have taken the path: check, hold and read must mean one.
         _same(target, resolve(machine, target.path))
         if target.kind != "directory" and not made(machine, target):
-            reasons += _content_reasons(machine, target, opened, exclusive)
+            # Reasons in the contents
+            try:
+                contents = look(machine, replace(target, real_path=opened))
+            except MachineError as error:
+                raise RefusedError(
+                    f"cannot be read, so its contents are unknown: {error.what}",
+                    place=target.path,
+                    remedy="run as root; if the device is failing, write nothing to it",
+                ) from error
+            remedy = "choose one whose contents may be lost"
+            if target.kind == "file":
+                # Open a file for writing and write nothing: append-only files and running programs show only then
+                # On overlayfs opening it for writing copies it to the upper layer.
+                if target.fstype != "overlay":
+                    words = [
+                        "dd",
+                        "if=/dev/null",
+                        f"of={opened}",
+                        "conv=notrunc,nocreat",
+                        "count=0",
+                        "status=none",
+                    ]
+                    done = machine.run(words, env={"LC_ALL": "C"})
+                    if done.returncode != 0:
+                        message = done.error_text.rpartition(": ")[2]
+                        raise RefusedError(
+                            f"cannot be opened for writing: {message}",
+                            place=target.path,
+                            remedy="choose another file",
+                        )
+                remedy = "name a directory instead, iodelta makes a scratch file there"
+            found = [
+                Reason(
+                    target.path,
+                    f"was not made by iodelta ({contents.said})",
+                    remedy,
+                    False,
+                )
+            ]
+            if (
+                "ZFS" in contents.signatures
+                and not exclusive
+                and machine.glob("/proc/spl/kstat/zfs/*/state")
+            ):
+                what = "has a ZFS label, and pools are imported here"
+                found.append(
+                    Reason(
+                        target.path,
+                        what,
+                        "`zpool export` it and unload zfs first",
+                        True,
+                    )
+                )
+            reasons += tuple(found)
         for reason in reasons:
             if reason.absolute or not named:
                 raise _refused(reason, f"--destroy {_stable_path(target)}", destroy)
@@ -213,8 +333,8 @@ def _opened(
             place=target.path,
             remedy="name a path on which only you and root may rename anything, or run as that user",
         )
-    opened = stack.enter_context(kept_open(machine, way, place, env))
-    found = status(machine, opened) if way.exposed else None
+    path_held = stack.enter_context(kept_open(machine, way, place, env))
+    found = status(machine, path_held) if way.exposed else None
     if found is not None and f"{found.devno} {found.inode}" != target.identity.backing:
         raise _replaced(target)
     if found is not None and found.links > 1:
@@ -223,7 +343,7 @@ def _opened(
             place=target.path,
             remedy="name a file of its own",
         )
-    return opened
+    return path_held
 
 
 @contextlib.contextmanager
@@ -248,7 +368,8 @@ def scratch_directory(
         way = Way(path) if throw_away(machine) else way_to(machine, path)
         inside = stack.enter_context(kept_open(machine, way, place, env))
         if not _is_marked(machine, f"{inside}/.", path):
-            if not _is_empty(machine, f"{inside}/."):
+            listed = machine.run(["ls", "-A", "--", f"{inside}/."])
+            if not (listed.returncode == 0 and not listed.stdout.strip()):
                 raise RefusedError(
                     "exists already, and iodelta did not make it",
                     place=path,
@@ -331,54 +452,6 @@ def _is_marked(machine: Machine, directory: str, shown: str = "") -> bool:
     return asked.returncode == 0 and machine.read(f"{directory}/{MARK}") == MARK_TEXT
 
 
-def _file_reasons(
-    machine: Machine, target: Target, uses: Uses, size: int | None
-) -> tuple[Reason, ...]:
-    path, stat = target.real_path, status(machine, target.real_path)
-    if stat is None:
-        return (Reason(path, "has vanished", "run the same command again", True),)
-    mount = mount_of(path, uses.mounts)
-    reasons = []
-    if (mount and mount.fstype in KERNEL_FILESYSTEMS) or path.startswith(
-        ("/proc/", "/sys/")
-    ):
-        reasons.append(
-            Reason(
-                path,
-                "is an interface of the kernel, not a stored file",
-                "choose another target",
-                True,
-            )
-        )
-    if mount and mount.point == "/dev":
-        reasons.append(
-            Reason(
-                path,
-                "is a plain file below /dev",
-                "is the device name spelt correctly?",
-                True,
-            )
-        )
-    if mount and "ro" in mount.options:
-        reasons.append(
-            Reason(
-                path,
-                f"is on {mount.point}, mounted read-only",
-                "choose another directory",
-                True,
-            )
-        )
-    reasons += _space_reasons(machine, target, stat, size)
-    if not reasons:
-        reasons += read_only(machine, target)
-    if target.kind == "file":
-        reasons += file_reasons(machine, path, stat, uses)
-        if stat.links > 1:
-            what = f"has {stat.links - 1} other names (hard links)"
-            reasons.append(Reason(path, what, "name a file of its own", False))
-    return tuple(reasons)
-
-
 def read_only(machine: Machine, target: Target) -> tuple[Reason, ...]:
     """Return what cannot be written at all, found out without opening it."""
     if target.kind == "block":
@@ -408,11 +481,6 @@ def read_only(machine: Machine, target: Target) -> tuple[Reason, ...]:
     )
 
 
-def _is_empty(machine: Machine, directory: str) -> bool:
-    listed = machine.run(["ls", "-A", "--", directory])
-    return listed.returncode == 0 and not listed.stdout.strip()
-
-
 def _space_reasons(
     machine: Machine, target: Target, stat: Stat, size: int | None
 ) -> tuple[Reason, ...]:
@@ -432,96 +500,15 @@ def _space_reasons(
     if needed <= free:
         return ()
     place = target.mount or "its filesystem"
-    what = f"{needed / 2**20:,.0f} MiB are needed and {free / 2**20:,.0f} MiB are free on {place}"
+    shortage = f"{needed / 2**20:,.0f} MiB are needed and {free / 2**20:,.0f} MiB are free on {place}"
     return (
         Reason(
             target.real_path,
-            what,
+            shortage,
             "free some space or give a smaller [target] size",
             True,
         ),
     )
-
-
-def _content_reasons(
-    machine: Machine, target: Target, opened: str, exclusive: bool
-) -> tuple[Reason, ...]:
-    """Reasons in the contents. Raises RefusedError where they cannot be read, or a write would fail."""
-    try:
-        contents = look(machine, msgspec.structs.replace(target, real_path=opened))
-    except MachineError as error:
-        raise RefusedError(
-            f"cannot be read, so its contents are unknown: {error.what}",
-            place=target.path,
-            remedy="run as root; if the device is failing, write nothing to it",
-        ) from error
-    remedy = "choose one whose contents may be lost"
-    if target.kind == "file":
-        _openable(machine, target, opened)
-        remedy = "name a directory instead, iodelta makes a scratch file there"
-    reasons = [
-        Reason(target.path, f"was not made by iodelta ({contents.said})", remedy, False)
-    ]
-    if (
-        "ZFS" in contents.signatures
-        and not exclusive
-        and machine.glob("/proc/spl/kstat/zfs/*/state")
-    ):
-        what = "has a ZFS label, and pools are imported here"
-        reasons.append(
-            Reason(target.path, what, "`zpool export` it and unload zfs first", True)
-        )
-    return tuple(reasons)
-
-
-def _openable(machine: Machine, target: Target, opened: str) -> None:
-    """Open a file for writing and write nothing: append-only files and running programs show only then."""
-    if target.fstype == "overlay":
-        return  # opening it for writing copies it to the upper layer
-    words = [
-        "dd",
-        "if=/dev/null",
-        f"of={opened}",
-        "conv=notrunc,nocreat",
-        "count=0",
-        "status=none",
-    ]
-    done = machine.run(words, env={"LC_ALL": "C"})
-    if done.returncode != 0:
-        message = done.stderr.decode(errors="replace").strip().rpartition(": ")[2]
-        raise RefusedError(
-            f"cannot be opened for writing: {message}",
-            place=target.path,
-            remedy="choose another file",
-        )
-
-
-def _hold(machine: Machine, target: Target, stack: contextlib.ExitStack) -> bool:
-    """Keep the device open exclusively where that is possible: only in our own process, so only on this machine."""
-    if target.kind != "block" or not isinstance(machine, LocalMachine):
-        return False
-    try:
-        descriptor = os.open(target.real_path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
-    except OSError as error:
-        if error.errno == errno.EBUSY:
-            what = (
-                "another program has opened it for itself: a mount, a volume or a pool"
-            )
-            raise RefusedError(
-                what,
-                place=target.path,
-                remedy="stop what uses it, or choose another device",
-            ) from error
-        raise RefusedError(
-            f"cannot be opened: {os.strerror(error.errno or 0)}",
-            place=target.path,
-            remedy="run as root",
-        ) from error
-    stack.callback(os.close, descriptor)
-    number = os.fstat(descriptor).st_rdev
-    if f"{os.major(number)}:{os.minor(number)}" != target.devno:
-        raise _replaced(target)
-    return True
 
 
 def _named(machine: Machine, target: Target, destroy: Sequence[str]) -> bool:
@@ -549,8 +536,7 @@ def _same(target: Target, found: Target) -> None:
     if target.kind == "block":
         # Of the links some name the contents (lvm-pv-uuid-...), which our own writes change.
         before, now = (
-            msgspec.structs.replace(resolved.identity, by_id=())
-            for resolved in (target, found)
+            replace(resolved.identity, by_id=()) for resolved in (target, found)
         )
         same = same and before == now
     else:

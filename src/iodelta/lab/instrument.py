@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 
 import msgspec
+from msgspec.structs import replace
 
 from iodelta.errors import IodeltaError, LostError, MachineError
 from iodelta.experiment import Cell, Variant
@@ -57,13 +58,6 @@ class Instruments(msgspec.Struct, frozen=True):
     """Instrument -> why it could not look."""
 
 
-def _missing(machine: Machine, wanted: Sequence[str]) -> dict[str, str]:
-    """Return the instruments that cannot be used here, with the reason."""
-    reasons = {"perf": profile.missing, "block": stages.missing}
-    why = {name: reasons[name](machine) for name in wanted}
-    return {name: reason for name, reason in why.items() if reason}
-
-
 def look_closer(
     machine: Machine, bench: Bench, plan: Plan, folder: Folder, control: Control
 ) -> None:
@@ -74,7 +68,10 @@ def look_closer(
     wanted = plan.experiment.instruments
     if not wanted or folder.has(FILE):
         return
-    missing = _missing(machine, wanted)
+    # The instruments that cannot be used here, with the reason
+    reasons = {"perf": profile.missing, "block": stages.missing}
+    why = {name: reasons[name](machine) for name in wanted}
+    missing = {name: reason for name, reason in why.items() if reason}
     use = [name for name in wanted if name not in missing]
     looked = []
     look = _Look(machine, bench, plan, folder, use, control.stop)
@@ -110,38 +107,37 @@ class _Look:
     def __call__(self, cell: Cell, variant: Variant) -> Looked:
         looked = Looked(cell.name, variant.name)
         if "perf" in self.use:
-            looked = self._perf(looked, cell, variant)
+            with workdir(self.machine) as place:
+                done = self.bench.unmeasured(
+                    cell,
+                    variant,
+                    SEED,
+                    profile.stat_words(f"{place}/stat"),
+                    stop=self.stop,
+                )
+                ios = _ios(done)
+                counts = profile.counts(self.machine.read(f"{place}/stat"))
+                shares = {
+                    name: None if count is None else count / ios
+                    for name, count in counts.items()
+                }
+                done = self.bench.unmeasured(
+                    cell,
+                    variant,
+                    SEED,
+                    profile.record_words(f"{place}/data"),
+                    stop=self.stop,
+                )
+                seen = profile.profile(self.machine, f"{place}/data", _ios(done))
+            looked = replace(looked, counts=shares, profile=seen)
         if "block" in self.use:
             with _instance(
                 self.machine, self.bench, self.plan, self.folder
             ) as instance:
                 stages.begin(self.machine, instance, self.bench.target.disks)
                 self.bench.unmeasured(cell, variant, SEED, (), stop=self.stop)
-                looked = msgspec.structs.replace(
-                    looked, stages=stages.end(self.machine, instance)
-                )
+                looked = replace(looked, stages=stages.end(self.machine, instance))
         return looked
-
-    def _perf(self, looked: Looked, cell: Cell, variant: Variant) -> Looked:
-        with workdir(self.machine) as place:
-            done = self.bench.unmeasured(
-                cell, variant, SEED, profile.stat_words(f"{place}/stat"), stop=self.stop
-            )
-            ios = _ios(done)
-            counts = profile.counts(self.machine.read(f"{place}/stat"))
-            shares = {
-                name: None if count is None else count / ios
-                for name, count in counts.items()
-            }
-            done = self.bench.unmeasured(
-                cell,
-                variant,
-                SEED,
-                profile.record_words(f"{place}/data"),
-                stop=self.stop,
-            )
-            seen = profile.profile(self.machine, f"{place}/data", _ios(done))
-        return msgspec.structs.replace(looked, counts=shares, profile=seen)
 
 
 def _ios(done: FioRun) -> int:

@@ -115,7 +115,7 @@ def _added(folder: Folder, state: Account) -> Iterator[Finding]:
         copied = known.get(_digest(folder, name))
         number, numbered = _trial_of(name), bool(_trial_of(name) or STEP.match(name))
         if copied and number not in in_flight:
-            text = f"is a copy of {copied}, which counts once"
+            why = f"is a copy of {copied}, which counts once"
         elif (
             number in in_flight
             or folder.seal.unsealed
@@ -123,12 +123,12 @@ def _added(folder: Folder, state: Account) -> Iterator[Finding]:
         ):
             continue
         else:
-            text = "does not belong to a trial of the journal"
+            why = "does not belong to a trial of the journal"
         yield Finding(
             "folder.added",
             "hard",
             name,
-            f"{text}; somebody added it",
+            f"{why}; somebody added it",
             "remove it; it was not used",
         )
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from iodelta.errors import MeasureError
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Folder, Started
-from iodelta.lab.hosts import host_of
-from iodelta.lab.plan import Plan
+from iodelta.lab.plan import Plan, host_of
 from iodelta.lab.record import read_trial
 from iodelta.trial import Trial
 from iodelta.verdict import Judgement, Rules, judge_all, next_step
@@ -21,10 +20,11 @@ def open_cells(plan: Plan, state: Account, judgement: Judgement) -> list[str]:
     remaining = [
         cell.name for cell in plan.experiment.cells if cell.name not in state.abandoned
     ]
-    verdicts = {name: judgement.of(name) for name in remaining}
     return [
         name
-        for name, cell_verdicts in verdicts.items()
+        for name, cell_verdicts in {
+            name: judgement.of(name) for name in remaining
+        }.items()
         if not cell_verdicts or next_step(cell_verdicts) == "continue"
     ]
 
@@ -102,10 +102,11 @@ def usable_trials(folder: Folder, state: Account) -> dict[int, Trial]:
             trials[number] = read_trial(folder, identity)
         except MeasureError as error:
             raw = Path(error.place)
-            in_file = raw.is_relative_to(folder.path)
             state.lose(
                 number,
-                f"{raw.name}: {error.what}" if in_file else error.what,
+                f"{raw.name}: {error.what}"
+                if raw.is_relative_to(folder.path)
+                else error.what,
                 error.remedy,
             )
     return trials

@@ -78,7 +78,7 @@ def opened(folder: Path | str, name: str) -> int:
             what = (
                 "a link leads elsewhere"
                 if error.errno in (errno.ELOOP, errno.ENOTDIR)
-                else os.strerror(error.errno or 0)
+                else error.strerror
             )
             raise MeasureError(f"cannot read: {what}", place=place) from error
 
@@ -100,7 +100,7 @@ def read_member(folder: Path | str, name: str, begin: int = 0) -> bytes:
             return data
         except OSError as error:
             raise MeasureError(
-                f"cannot read: {os.strerror(error.errno or 0)}",
+                f"cannot read: {error.strerror}",
                 place=f"{folder}/{name}",
             ) from error
 

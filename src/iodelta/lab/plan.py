@@ -4,30 +4,330 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import PurePath
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from iodelta.errors import RequestError
-from iodelta.experiment import Cell, Experiment, facts, size_bytes
+from iodelta.experiment import Cell, Condition, Experiment, Variant, facts, size_bytes
 from iodelta.experiment.command import measured_by
 from iodelta.experiment.io_uring import TOOL
 from iodelta.experiment.model import Measure
 from iodelta.jobfile import canonical
-from iodelta.lab.hosts import reach
 from iodelta.lab.quality import Quality
-from iodelta.lab.schedule import Schedule, make_schedule
-from iodelta.lab.superblocks import carry_of, explained, kinds_of
 from iodelta.plural import plural
 from iodelta.stats.replay import smallest_share
 from iodelta.stats.stalls import trials_needed
-from iodelta.trial import Finding
+from iodelta.trial import Finding, Kind
 from iodelta.verdict import Metric, Rules, metric, metrics_for
 from iodelta.verdict.metrics import COMMAND
-from iodelta.verdict.rules import LOOKS
+from iodelta.verdict.rules import LOOKS, CarryOver
 from iodelta.workload import io_uring
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """One planned block: a cell, its number, and the order of the variants; in a superblock each is there several times
+    in a row."""
+
+    cell: str
+    block: int
+    order: tuple[str, ...]
+
+    def conditioning(self, position: int) -> bool:
+        """Return whether the trial at this place does not count: its variant has another one after it."""
+        return self.to_come(position) > 0
+
+    def to_come(self, position: int) -> int:
+        """Return how many trials its variant has in this block after the one at this place."""
+        return self.order[position + 1 :].count(self.order[position])
+
+
+class Schedule(msgspec.Struct, frozen=True):
+    """All rounds; in each, every cell has one block. A decided cell's later slots are left out when it runs."""
+
+    seed: int
+    rounds: tuple[tuple[Slot, ...], ...]
+
+    def slots(self) -> Iterator[Slot]:
+        """Yield every block in running order."""
+        for round_ in self.rounds:
+            yield from round_
+
+
+def variant_orders(
+    variants: Sequence[str], count: int, rng: random.Random
+) -> list[tuple[str, ...]]:
+    """``count`` orders of ``variants``, each a draw by itself that is uniform over the permutations."""
+    return [tuple(rng.sample(variants, len(variants))) for _ in range(count)]
+
+
+def mirrored_orders(
+    variants: Sequence[str], count: int, rng: random.Random
+) -> list[tuple[str, ...]]:
+    """Return the orders of plans of schema 1: ABBA or BAAB for two variants, for more the rows of random cyclic Latin
+    squares, each followed by its reverse."""
+    mirrored: list[tuple[str, ...]] = []
+    names = list(variants)
+    while len(mirrored) < count:
+        rng.shuffle(names)
+        rows = [tuple(names[shift:] + names[:shift]) for shift in range(len(names))]
+        if len(names) == 2:
+            rows = rows[:1]  # the other is its reverse
+        else:
+            rng.shuffle(rows)
+        for row in rows:
+            mirrored += (row, row[::-1])
+    return mirrored[:count]
+
+
+def make_schedule(
+    experiment: Experiment,
+    seed: int,
+    rounds: int,
+    *,
+    order: Literal["mirrored", "independent"] = "independent",
+    runs: int = 1,
+) -> Schedule:
+    """``rounds`` blocks of every cell, ``runs`` trials of a variant in a row. The same seed gives the same schedule
+    everywhere, and a longer one begins with the shorter."""
+    variants = [variant.name for variant in experiment.variants]
+    orders = {}
+    for cell in experiment.cells:
+        shared = cell.condition if experiment.reboots else cell.name
+        if order == "mirrored":
+            drawn = mirrored_orders(variants, rounds, random.Random(f"{seed}/{shared}"))
+        else:
+            drawn = variant_orders(
+                variants, rounds, random.Random(f"{seed}/order/{shared}")
+            )
+        orders[cell.name] = [in_a_row(one, runs) for one in drawn]
+    planned = []
+    for block in range(rounds):
+        # The cells of a round: conditions in random order, and in each its cells
+        rng = random.Random(f"{seed}/{block}")
+        conditions = [condition.name for condition in experiment.conditions]
+        rng.shuffle(conditions)
+        ordered = []
+        for condition in conditions:
+            of_condition = [
+                cell.name for cell in experiment.cells if cell.condition == condition
+            ]
+            rng.shuffle(of_condition)
+            ordered += of_condition
+        planned.append(
+            tuple(Slot(cell, block, orders[cell][block]) for cell in ordered)
+        )
+    return Schedule(seed, tuple(planned))
+
+
+def in_a_row(order: Sequence[str], runs: int) -> tuple[str, ...]:
+    """Every variant ``runs`` times in a row: A A B B in the superblock of two."""
+    return tuple(chain.from_iterable([name] * runs for name in order))
+
+
+def repeated(slot: Slot, attempt: int, seed: int) -> Slot:
+    """Return the slot for the ``attempt``-th repeat of a spoilt block (0: as planned): a fresh order from the seed."""
+    if attempt == 0:
+        return slot
+    names = sorted(set(slot.order))
+    random.Random(f"{seed}/{slot.cell}/{slot.block}/{attempt}").shuffle(names)
+    return Slot(slot.cell, slot.block, in_a_row(names, len(slot.order) // len(names)))
+
+
+def trial_seed(
+    seed: int, slot: Slot, attempt: int, variant: str, *, fresh: bool, to_come: int = 0
+) -> int:
+    """fio's random seed for one trial: its own by default, else one for the whole experiment. ``to_come`` trials of
+    its variant follow in the block."""
+    if not fresh:
+        return random.Random(seed).getrandbits(31)
+    part = {0: "", 1: "/conditioning"}.get(to_come, f"/conditioning/{to_come}")
+    return random.Random(
+        f"{seed}/{slot.cell}/{slot.block}/{attempt}/{variant}{part}"
+    ).getrandbits(31)
+
+
+KINDS: dict[str, tuple[Kind, ...]] = {
+    "read": ("read",),
+    "randread": ("read",),
+    "write": ("write",),
+    "randwrite": ("write",),
+    "rw": ("read", "write"),
+    "readwrite": ("read", "write"),
+    "randrw": ("read", "write"),
+    "trim": ("trim",),
+    "randtrim": ("trim",),
+    "trimwrite": ("trim", "write"),
+    "randtrimwrite": ("trim", "write"),
+}
+
+DROPS = ("1", "3")
+"""Values of ``memory.drop_caches`` that empty the page cache."""
+
+TIMES = {1: "once", 2: "twice"}
+
+OFF = '[design] carry-over = "none" turns this off'
+
+
+def kinds_of(cell: Cell) -> tuple[Kind, ...]:
+    """The directions a cell's workload does, from its ``rw``; fio's default is read."""
+    return _kinds(cell.option("rw") or cell.option("readwrite"))
+
+
+def _kinds(rw: str | None) -> tuple[Kind, ...]:
+    return KINDS.get((rw or "read").partition(":")[0], ("read",))
+
+
+def carry_of(experiment: Experiment) -> CarryOver:
+    """Return how the experiment handles carry-over: as its design says, else by what its trials leave behind.
+
+    Raises RequestError for superblocks where every trial has a boot of its own.
+    """
+    asked = experiment.design.carry_over
+    if asked == "superblocks" and experiment.boots:
+        raise RequestError(
+            "superblocks need two trials of a variant in a row, but here every trial has a boot of its own",
+            place="[design] carry-over",
+            remedy='leave carry-over out, or say carry-over = "tested"',
+        )
+    if asked:
+        return "ignored" if asked == "none" else asked
+    if leaves_state(experiment) and not experiment.boots:
+        return "superblocks"
+    return "tested"
+
+
+def leaves_state(experiment: Experiment) -> str:
+    """Return why a trial may find what the one before it left: the first reason found; empty where none is."""
+    for cell in experiment.cells:
+        condition = experiment.condition(cell.condition)
+        # What a background load leaves, as far as fio's options tell
+        options = list(condition.background_fio)
+        if condition.background and PurePath(condition.background[0]).name == "fio":
+            words = (
+                word.lstrip("-").partition("=") for word in condition.background[1:]
+            )
+            options += [(name, value) for name, _, value in words]
+        kinds = chain.from_iterable(
+            _kinds(rw) for name, rw in options if name in ("rw", "readwrite")
+        )
+        written = [kind for kind in kinds if kind != "read"]
+        if not written:
+            why = ""
+        else:
+            why = f"its background load {written[0]}s"
+        if why:
+            return f"{cell.name}: {why}"
+        for variant in experiment.variants:
+            why = _left_by(cell, condition, variant)
+            if why:
+                return f"{cell.name}: {why}"
+    return ""
+
+
+def _left_by(cell: Cell, condition: Condition, variant: Variant) -> str:
+    """Return what a trial of this workload leaves to the next one; empty for direct reads."""
+    if cell.command is not None:
+        return "" if cell.command.reset else "what a command leaves behind is not known"
+    given = dict((*cell.options, *variant.options))
+    done = kinds_of(Cell(cell.name, cell.condition, tuple(given.items())))
+    written = [kind for kind in done if kind != "read"]
+    if written:
+        return f"it {written[0]}s"
+    uncached = (
+        given.get("direct", "0") in ("1", None)
+        or given.get("buffered") == "0"
+        or bool(given.get(TOOL))
+    )
+    if {**condition.knobs, **variant.knobs}.get("memory.drop_caches") in DROPS:
+        return ""
+    if given.get("ioengine") == "mmap":
+        return "it reads through mmap, from the page cache"
+    return "" if uncached else "it reads through the page cache"
+
+
+def explained(experiment: Experiment, carry: CarryOver) -> str:
+    """Return what the plan says of carry-over; empty where direct reads are simply tested."""
+    if carry == "superblocks":
+        before = experiment.design.conditioning
+        price = "twice" if before == 1 else f"{before + 1} times"
+        often = TIMES.get(before, f"{before} times")
+        return f"superblocks, {price} the trials: each variant runs {often} uncounted before its counted trial; {OFF}"
+    if carry == "ignored":
+        return 'ignored ([design] carry-over = "none"): carry-over from trial to trial is part of the change'
+    why = leaves_state(experiment)
+    if why and experiment.boots:
+        return "tested; no superblocks, as every trial has a boot of its own"
+    if not why:
+        return ""
+    return f'tested only ([design] carry-over = "tested"), although {why}'
+
+
+ENOUGH = 2.0
+"""Hosts are few where a change must be this many times as sure as on one machine."""
+
+
+def host_of(experiment: Experiment, block: int) -> str:
+    """Name of the machine that makes a block; empty for this one.
+
+    Blocks go to hosts in pairs: older plans drew the orders of two blocks at once, and each host was to see both. Every
+    block now has a draw of its own, but a folder must continue as it began.
+    """
+    names = experiment.machines
+    if not names:
+        return ""
+    return names[block // 2 % len(names)]
+
+
+def reach(experiment: Experiment, rules: Rules, blocks: int) -> Finding | None:
+    """None when ``blocks`` over these hosts can give a verdict; else a finding with the reason and what it takes."""
+    if len(experiment.machines) < 2:
+        return None
+    # Imported here: plans for one host do not need it.
+    from iodelta.stats.hosts import FEWEST_BLOCKS, smallest_t
+
+    counted = _counted(experiment, blocks, FEWEST_BLOCKS)
+    if counted < 2:
+        needed = next(
+            n for n in range(1, 10**6) if _counted(experiment, n, FEWEST_BLOCKS) > 1
+        )
+        return Finding(
+            "verdict.few-host-blocks",
+            "hard",
+            "machine",
+            f"no verdict is possible: a host counts from its {FEWEST_BLOCKS}th block, and "
+            f"{plural(blocks, 'block')} over "
+            f"{plural(len(experiment.machines), 'host')} let {counted} of them count; a mean over hosts needs two",
+            f"plan for at least {plural(needed, 'block')} per cell: a larger budget, shorter trials or fewer hosts",
+        )
+    level = rules.spendable / 2
+    t, limit = smallest_t(counted, level), smallest_t(10**6, level)
+    if t <= ENOUGH * limit:
+        return None
+    needed = next(n for n in range(2, 1000) if smallest_t(n, level) <= ENOUGH * limit)
+    spread = math.log1p(rules.margin) * math.sqrt(blocks) / t
+    return Finding(
+        "verdict.few-hosts",
+        "warning",
+        "machine",
+        f"{plural(counted, 'host')} hardly ever give a verdict: their mean change must be {t:.0f} "
+        "standard errors from 0 (on one "
+        f"machine {limit:.1f}), so {plural(blocks, 'block')} settle {100 * rules.margin:g} % only where "
+        "they spread by less than "
+        f"{100 * spread:.1g} % and all hosts change alike",
+        f"name at least {plural(needed, 'host')}, or ask about one host at a time",
+    )
+
+
+def _counted(experiment: Experiment, blocks: int, fewest: int) -> int:
+    """Hosts that make at least so many of the first ``blocks`` blocks."""
+    made = [host_of(experiment, block) for block in range(blocks)]
+    return sum(made.count(name) >= fewest for name in experiment.machines)
+
 
 OVERHEAD = 0.45
 """Seconds that a trial is assumed to take beyond ramp and runtime: fio's own start and end."""
@@ -97,9 +397,7 @@ class Plan(msgspec.Struct, frozen=True):
         judged that way."""
         if self.schema > 1 or self.rules.order == "mirrored":
             return self
-        return msgspec.structs.replace(
-            self, rules=msgspec.structs.replace(self.rules, order="mirrored")
-        )
+        return replace(self, rules=replace(self.rules, order="mirrored"))
 
 
 def primary_metrics(experiment: Experiment) -> tuple[Metric, ...]:
@@ -178,9 +476,8 @@ def make_plan(experiment: Experiment) -> Plan:
     share = design.budget / (
         len(experiment.cells) * len(experiment.variants) * runs * trial_seconds
     )
-    rounds = max(1, min(design.blocks, int(HEADROOM * share)))
     rules = Rules.for_blocks(
-        rounds,
+        max(1, min(design.blocks, int(HEADROOM * share))),
         metrics,
         comparisons=comparisons,
         margin=experiment.margin,
@@ -215,7 +512,20 @@ def warnings(plan: Plan, *, used: int = 0, memory: int = 0) -> tuple[Finding, ..
         variant.role == "reference" for variant in plan.experiment.variants
     )
     if is_point:
-        findings, never = [_point_of_history(plan)], []
+        # A note in place of a warning: a night is short on purpose, because a history decides over many nights
+        blocks = plural(plan.rules.max_blocks, "block")
+        findings, never = (
+            [
+                Finding(
+                    "verdict.point-of-history",
+                    "note",
+                    "rules",
+                    f"{blocks} of a cell are a point of a history, too few for a verdict of this run alone",
+                    "`iodelta history` compares nights, and measures more blocks where one stands out",
+                )
+            ],
+            [],
+        )
     else:
         findings = [unreachable] if unreachable else []
     share = int(plan.budget_rounds)
@@ -253,35 +563,24 @@ def _facts(experiment: Experiment, used: int, memory: int) -> Iterator[Finding]:
             if not fact.refused:
                 cells.setdefault(fact, {})[cell] = None
     for fact, names in cells.items():
-        place = f"{len(names)} of {plural(len(experiment.cells), 'cell')}"
         yield Finding(
             fact.rule,
             "warning",
-            place,
+            f"{len(names)} of {plural(len(experiment.cells), 'cell')}",
             fact.what,
             facts.spelled(fact.remedy, as_options=True),
         )
 
 
-def _point_of_history(plan: Plan) -> Finding:
-    """Return a note in place of a warning: a night is short on purpose, because a history decides over many nights."""
-    blocks = plural(plan.rules.max_blocks, "block")
-    return Finding(
-        "verdict.point-of-history",
-        "note",
-        "rules",
-        f"{blocks} of a cell are a point of a history, too few for a verdict of this run alone",
-        "`iodelta history` compares nights, and measures more blocks where one stands out",
-    )
-
-
 def _never_equivalent(plan: Plan) -> Iterator[Finding]:
     """Yield a warning when the budget cannot pay for as many trials of a variant as ``equivalent`` needs."""
     needed = trials_needed(plan.rules.stalls)
-    trials = trials_of_a_variant(plan)
+    # Counted trials of one variant that blocks and budget allow, all cells together
+    needed_blocks = min(plan.rules.max_blocks, max(1, int(plan.budget_rounds)))
+    trials = needed_blocks * len(plan.experiment.cells)
     if trials >= needed or not plan.experiment.design.budget:
         return
-    blocks = -(-needed // len(plan.experiment.cells))
+    needed_blocks = -(-needed // len(plan.experiment.cells))
     allowed = next(
         (
             f"{100 * share:g}%"
@@ -291,13 +590,13 @@ def _never_equivalent(plan: Plan) -> Iterator[Finding]:
         "",
     )
     other = f", or --stalls {allowed}" if allowed else ""
-    more = f" --blocks {blocks}" if plan.rules.max_blocks < blocks else ""
+    more = f" --blocks {needed_blocks}" if plan.rules.max_blocks < needed_blocks else ""
     yield Finding(
         "plan.stalls",
         "warning",
         "--budget",
         f'too short for "equivalent": it takes {plural(needed, "trial")} per variant, and the plan pays for {trials}',
-        f"use --budget {budget_for(plan, blocks)}{more}{other}",
+        f"use --budget {budget_for(plan, needed_blocks)}{more}{other}",
     )
 
 
@@ -305,12 +604,6 @@ def budget_for(plan: Plan, blocks: int) -> str:
     """Return a budget that pays for so many blocks of every cell, as an option has it."""
     seconds = 1.02 * blocks * plan.per_round * plan.trial_seconds
     return f"{math.ceil(seconds)}s" if seconds < 100 else f"{math.ceil(seconds / 60)}m"
-
-
-def trials_of_a_variant(plan: Plan) -> int:
-    """Counted trials of one variant that blocks and budget allow, all cells together."""
-    blocks = min(plan.rules.max_blocks, max(1, int(plan.budget_rounds)))
-    return blocks * len(plan.experiment.cells)
 
 
 def smallest_p(plan: Plan) -> float:

@@ -3,13 +3,17 @@ on disk before the journal calls it done; so a kill costs the step in flight, an
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from itertools import pairwise
+from typing import ClassVar, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from iodelta.decoding import converted, from_json
 from iodelta.errors import (
@@ -23,21 +27,6 @@ from iodelta.experiment import Experiment, Option, Prepare
 from iodelta.experiment.prepare import workload_of
 from iodelta.lab import purge
 from iodelta.lab.account import Account
-from iodelta.lab.conditioning import (
-    FILL,
-    FILL_BLOCK,
-    SMALLEST,
-    Kind,
-    Round,
-    State,
-    Step,
-    next_step,
-    overwritten,
-    parts_of_fill,
-    seconds_of,
-    state_of,
-    window_of,
-)
 from iodelta.lab.diskstate import Known, Prepared, counted, forget, remember
 from iodelta.lab.folder import Folder, Preparing, Settled, StepBegun, StepDone, now
 from iodelta.lab.guard import WritePermit
@@ -46,12 +35,133 @@ from iodelta.machine import Machine, throw_away
 from iodelta.probe.identity import same_device
 from iodelta.probe.sysfs import boot_id
 from iodelta.probe.topology import Target
-from iodelta.stats.rounds import RANGE, SLOPE
+from iodelta.stats.rounds import RANGE, SLOPE, Window, last_window
 from iodelta.trial import Direction
 from iodelta.workload.fio import check_reach
 from iodelta.workload.fio import run as run_fio
 from iodelta.workload.model import FioRequest, FioRun
 from iodelta.workload.result import read_run
+
+FILL_BLOCK = 128 << 10
+"""Bytes of one write in sequence."""
+
+SMALLEST = 1 << 20
+"""Bytes that a disk must have to be prepared."""
+
+SEGMENT = 1 << 30
+SEGMENTS = 64
+"""A fill has at most SEGMENTS parts of at least SEGMENT bytes each, so that a kill costs no more than one part."""
+
+REST = 60.0
+"""Seconds without I/O after which a disk may have tidied itself up: rounds after that begin a new window."""
+
+ASSUMED = 500 << 20
+"""Bytes per second of writes in sequence, for plans of a disk that was never timed."""
+
+FILL: tuple[Option, ...] = (
+    ("rw", "write"),
+    ("bs", str(FILL_BLOCK)),
+    ("ioengine", "libaio"),
+    ("iodepth", "32"),
+    ("direct", "1"),
+)
+
+Kind = Literal["purge", "fill", "round"]
+State = Literal["running", "steady", "not steady"]
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One step, about to be made. Bytes."""
+
+    kind: Kind
+    offset: int = 0
+    """Where a part of a fill begins."""
+    size: int = 0
+    """How much it writes."""
+
+
+class Round(msgspec.Struct, frozen=True):
+    """One finished round."""
+
+    number: int
+    """Of the step, by which its raw files are found."""
+    started: float
+    """Unix seconds."""
+    seconds: float
+    """Seconds from the start of fio to its end."""
+    iops: float
+    """All its directions together."""
+    written: int
+    """Bytes."""
+
+
+def parts_of_fill(size: int, fill: float) -> tuple[Step, ...]:
+    """Return the parts in which ``size`` bytes are written ``fill`` times, in order; each pass begins anew."""
+    blocks = size // FILL_BLOCK
+    each = max(SEGMENT // FILL_BLOCK, math.ceil(blocks / SEGMENTS))
+    steps = []
+    for passed in range(math.ceil(fill)):
+        end = math.ceil(blocks * min(1.0, fill - passed))
+        for start in range(0, end, each):
+            steps.append(
+                Step("fill", start * FILL_BLOCK, min(each, end - start) * FILL_BLOCK)
+            )
+    return tuple(steps)
+
+
+def next_step(prepare: Prepare, size: int, done: Sequence[Kind]) -> Step:
+    """Return what follows the steps that are done; after all others a round."""
+    counts = Counter(done)
+    if prepare.purge != "none" and not counts["purge"]:
+        return Step("purge")
+    parts = parts_of_fill(size, prepare.fill)
+    return parts[counts["fill"]] if counts["fill"] < len(parts) else Step("round")
+
+
+def unbroken(rounds: Sequence[Round]) -> Sequence[Round]:
+    """Return the last rounds between which the disk did not rest."""
+    start = 0
+    for at, (before, after) in enumerate(pairwise(rounds), 1):
+        if after.started - (before.started + before.seconds) > REST:
+            start = at
+    return rounds[start:]
+
+
+def least_written(prepare: Prepare, size: int) -> float:
+    """Bytes that rounds must have written before a window counts: the spare area, and what the fill left unwritten."""
+    return size * (prepare.spare + max(0.0, 1.0 - prepare.fill))
+
+
+def window_of(rounds: Sequence[Round]) -> Window | None:
+    """Return the last five rounds, unless the disk rested between them. Places are those among all ``rounds``."""
+    recent = unbroken(rounds)
+    window = last_window([measured.iops for measured in recent])
+    if not window:
+        return None
+    return replace(window, first=window.first + len(rounds) - len(recent))
+
+
+def state_of(
+    prepare: Prepare, size: int, rounds: Sequence[Round], given_up: int = 0
+) -> State:
+    """Return whether the disk is steady after these rounds; ``given_up`` of them were made when it was given up before."""
+    window = window_of(rounds)
+    # Only bytes written before the window count: five rounds may themselves use up the spare area, all of them as fast
+    # as on a new disk.
+    if (
+        window is not None
+        and window.steady
+        and overwritten(rounds[: window.first]) >= least_written(prepare, size)
+    ):
+        return "steady"
+    tried = min(len(unbroken(rounds)), len(rounds) - given_up)
+    return "not steady" if tried >= prepare.limit else "running"
+
+
+def overwritten(rounds: Sequence[Round]) -> int:
+    """Bytes that the rounds have written."""
+    return sum(measured.written for measured in rounds)
+
 
 OUTPUT, RECORD = "fio.json", "record"
 
@@ -90,7 +200,7 @@ class Disk:
             size=self.size,
             version=self.fio,
         )
-        return msgspec.structs.replace(made, **more)
+        return replace(made, **more)
 
     @property
     def how(self) -> str:
@@ -126,7 +236,10 @@ def cost_of(disk: Disk, state: Known | None) -> Cost:
     """Return what the preparation takes, by what is known of the disk. Raises RequestError where it cannot be made."""
     unpreparable(disk)
     rate = state.prepared.rate if state and state.prepared else 0.0
-    fill, rounds = seconds_of(disk.prepare, disk.size, rate)
+    fill, rounds = (
+        disk.prepare.fill * disk.size / (rate or ASSUMED),
+        disk.prepare.limit * disk.prepare.round,
+    )
     written = sum(part.size for part in parts_of_fill(disk.size, disk.prepare.fill))
     return Cost(disk.how, written, fill, rate > 0, rounds)
 
@@ -139,12 +252,11 @@ def disk_of(
     version: tuple[int, int],
 ) -> Disk:
     """Return what an experiment asks to be prepared; ``size`` is that of its survey."""
-    prepare = experiment.prepare or Prepare()
     return Disk(
         machine,
         target,
         size or target.size_bytes,
-        prepare,
+        experiment.prepare or Prepare(),
         workload_of(experiment),
         version,
     )
@@ -270,7 +382,7 @@ class Preparation:
         if made.ended == "stopped":
             return
         rate, written = _measured(made, self._disk.target.path, self._folder)
-        record = msgspec.structs.replace(made, output=b"")
+        record = replace(made, output=b"")
         self._folder.write_raw(
             step_name(number),
             {OUTPUT: made.output, RECORD: msgspec.json.encode(record)},
@@ -290,7 +402,15 @@ class Preparation:
             self._rounds.append(
                 Round(number, made.started, made.seconds, rate, written)
             )
-            self._control.watcher.note(self._last_round())
+            # The last round in a sentence, with the range and slope of the last five
+            window, last = window_of(self._rounds), self._rounds[-1]
+            text = f"round {len(self._rounds)}: {last.iops:,.0f} IOPS"
+            if window is not None:
+                over = f"range {100 * window.range:.0f} % ({100 * RANGE:.0f} % allowed)"
+                text += f"; the last five: {over}, slope {round(100 * window.slope):+d} % ({100 * SLOPE:.0f} % allowed)"
+            self._control.watcher.note(
+                f"{text}; {100 * overwritten(self._rounds) / self._disk.size:.0f} % of the size written by complete rounds"
+            )
 
     def _purge(self, number: int) -> None:
         disk = self._disk
@@ -351,15 +471,6 @@ class Preparation:
         if start is not None and reached is not None:
             return float(reached - start)
         return 0.0
-
-    def _last_round(self) -> str:
-        """Return the last round in a sentence, with the range and slope of the last five."""
-        window, last = window_of(self._rounds), self._rounds[-1]
-        text = f"round {len(self._rounds)}: {last.iops:,.0f} IOPS"
-        if window is not None:
-            over = f"range {100 * window.range:.0f} % ({100 * RANGE:.0f} % allowed)"
-            text += f"; the last five: {over}, slope {round(100 * window.slope):+d} % ({100 * SLOPE:.0f} % allowed)"
-        return f"{text}; {100 * overwritten(self._rounds) / self._disk.size:.0f} % of the size written by complete rounds"
 
     def _settle(self, state: State) -> None:
         disk, steady = self._disk, state == "steady"
@@ -433,7 +544,7 @@ def read_step(folder: Folder, number: int) -> tuple[Direction, ...]:
     except msgspec.MsgspecError as error:
         raise MeasureError(f"damaged: {error}", place=f"step {number}") from error
     output = folder.read_raw(step_name(number), OUTPUT)
-    return read_run(msgspec.structs.replace(record, output=output)).directions
+    return read_run(replace(record, output=output)).directions
 
 
 def step_name(number: int) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from iodelta.lab.plan import Plan
-from iodelta.lab.schedule import Slot
+from iodelta.lab.plan import Plan, Slot
 from iodelta.trial import Trial
 from iodelta.verdict import Judgement
 

@@ -19,58 +19,14 @@ def unable(machine: Machine, target: Target, prepare: Prepare, size: int) -> str
     if target.kind != "block":
         return "only a block device can be purged"
     if prepare.purge == "discard":
-        return _cannot_discard(machine, target)
-    return _cannot_format(machine, target, size)
-
-
-def words(machine: Machine, target: Target, prepare: Prepare, size: int) -> list[str]:
-    """Return the command that purges ``size`` bytes from the beginning.
-
-    Both tools refuse a device that is open with O_EXCL, hence --force: we hold it ourselves, so that nobody else can
-    use it meanwhile.
-    """
-    if prepare.purge == "nvme-format":
-        return ["nvme", "format", target.real_path, "--force"]
-    force = ["--force"] if b"--force" in _help(machine, "blkdiscard") else []
-    return [
-        "blkdiscard",
-        *force,
-        "--offset",
-        "0",
-        "--length",
-        str(size),
-        target.real_path,
-    ]
-
-
-def run(machine: Machine, target: Target, prepare: Prepare, size: int) -> Completed:
-    """Purge it. Raises MeasureError with what the command said."""
-    done = machine.run(words(machine, target, prepare, size), env={"LC_ALL": "C"})
-    if done.returncode != 0:
-        message = (
-            done.stderr.decode(errors="replace").strip()
-            or f"it ended with {done.returncode}"
-        )
-        raise MeasureError(
-            f"could not be purged: {message}",
-            place=target.path,
-            remedy='choose another [prepare] purge, or "none"',
-        )
-    return done
-
-
-def _cannot_discard(machine: Machine, target: Target) -> str:
-    disk = sysfs_name(target.disk or target.device or "")
-    if attribute(machine, f"/sys/class/block/{disk}/queue/discard_max_bytes") in (
-        None,
-        "",
-        "0",
-    ):
-        return f"{disk} cannot discard"
-    return _missing(machine, "blkdiscard", "util-linux")
-
-
-def _cannot_format(machine: Machine, target: Target, size: int) -> str:
+        disk = sysfs_name(target.disk or target.device or "")
+        if attribute(machine, f"/sys/class/block/{disk}/queue/discard_max_bytes") in (
+            None,
+            "",
+            "0",
+        ):
+            return f"{disk} cannot discard"
+        return _missing(machine, "blkdiscard", "util-linux")
     name = target.device or ""
     namespace = re.fullmatch(r"(nvme\d+)n\d+", name)
     if namespace is None:
@@ -88,14 +44,42 @@ def _cannot_format(machine: Machine, target: Target, size: int) -> str:
     return _missing(machine, "nvme", "nvme-cli")
 
 
+def words(machine: Machine, target: Target, prepare: Prepare, size: int) -> list[str]:
+    """Return the command that purges ``size`` bytes from the beginning.
+
+    Both tools refuse a device that is open with O_EXCL, hence --force: we hold it ourselves, so that nobody else can
+    use it meanwhile.
+    """
+    if prepare.purge == "nvme-format":
+        return ["nvme", "format", target.real_path, "--force"]
+    done = machine.run(["blkdiscard", "--help"], env={"LC_ALL": "C"})
+    return [
+        "blkdiscard",
+        *(["--force"] if b"--force" in (done.stdout + done.stderr) else []),
+        "--offset",
+        "0",
+        "--length",
+        str(size),
+        target.real_path,
+    ]
+
+
+def run(machine: Machine, target: Target, prepare: Prepare, size: int) -> Completed:
+    """Purge it. Raises MeasureError with what the command said."""
+    done = machine.run(words(machine, target, prepare, size), env={"LC_ALL": "C"})
+    if done.returncode != 0:
+        message = done.error_text or f"it ended with {done.returncode}"
+        raise MeasureError(
+            f"could not be purged: {message}",
+            place=target.path,
+            remedy='choose another [prepare] purge, or "none"',
+        )
+    return done
+
+
 def _missing(machine: Machine, program: str, package: str) -> str:
     try:
         machine.run([program, "--version"])
     except MachineError:
         return f"{program} is not installed (package {package})"
     return ""
-
-
-def _help(machine: Machine, program: str) -> bytes:
-    done = machine.run([program, "--help"], env={"LC_ALL": "C"})
-    return done.stdout + done.stderr

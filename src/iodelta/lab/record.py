@@ -82,11 +82,18 @@ def assemble(
     )
 
 
-def check_seeds(identity: Started, record: Record, output: bytes) -> None:
-    """Raises MeasureError when fio ran with another seed than the journal says: raw files of two trials were exchanged.
-
-    Most trials have a seed of their own, so this detects an exchange even where nothing is sealed.
-    """
+def read_trial(folder: Folder, identity: Started) -> Trial:
+    """Return a finished trial from its raw files. Raises MeasureError when they are missing or damaged."""
+    data = folder.read_raw(identity.trial, RECORD)
+    try:
+        record = from_json(data, Record)
+    except msgspec.MsgspecError as error:
+        raise MeasureError(
+            f"damaged: {error}",
+            place=str(folder.path / f"raw/{identity.trial:06d}.{RECORD}.zst"),
+            remedy="restore a copy of the folder, if you have one",
+        ) from error
+    output = folder.read_raw(identity.trial, OUTPUTS[record.run.request.tool])
     outputs = (output, *(more.output for more in record.more))
     for number, (made, text) in enumerate(
         zip((record.run, *record.more), outputs, strict=True)
@@ -103,23 +110,9 @@ def check_seeds(identity: Started, record: Record, output: bytes) -> None:
                 f"fio ran with seed {min(other)}, but the journal says {wanted}: not the raw files of this trial",
                 place=f"trial {identity.trial}",
             )
-
-
-def read_trial(folder: Folder, identity: Started) -> Trial:
-    """Return a finished trial from its raw files. Raises MeasureError when they are missing or damaged."""
-    data = folder.read_raw(identity.trial, RECORD)
-    try:
-        record = from_json(data, Record)
-    except msgspec.MsgspecError as error:
-        name = f"raw/{identity.trial:06d}.{RECORD}.zst"
-        raise MeasureError(
-            f"damaged: {error}",
-            place=str(folder.path / name),
-            remedy="restore a copy of the folder, if you have one",
-        ) from error
-    output = folder.read_raw(identity.trial, OUTPUTS[record.run.request.tool])
-    check_seeds(identity, record, output)
-    result = record.results(output)
     return assemble(
-        identity, record, result, f"{folder.path.name}/raw/{identity.trial:06d}"
+        identity,
+        record,
+        record.results(output),
+        f"{folder.path.name}/raw/{identity.trial:06d}",
     )

@@ -13,8 +13,7 @@ from iodelta.part import Remake, load, parts
 
 def line_of(folder: Folder) -> str:
     """Return the command of the part that made this folder; empty for a folder of `iodelta run`."""
-    lines = (load(remake.line)(folder) for remake in _remakes())
-    return next(filter(None, lines), "")
+    return next(filter(None, (load(remake.line)(folder) for remake in _remakes())), "")
 
 
 @contextlib.contextmanager

@@ -10,12 +10,11 @@ import contextlib
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from iodelta.errors import IodeltaError, LostError, MeasureError
-from iodelta.experiment import Condition
 from iodelta.lab.account import Account
 from iodelta.lab.bench import Bench, problem_of
 from iodelta.lab.boots import Boots, NotBootedError
@@ -31,16 +30,14 @@ from iodelta.lab.folder import (
     Started,
     now,
 )
-from iodelta.lab.hosts import host_of
 from iodelta.lab.judged import (
     judge_folder,
     open_cells,
     seconds_left,
     usable_trials,
 )
-from iodelta.lab.plan import Plan
+from iodelta.lab.plan import Plan, Slot, host_of, repeated, trial_seed
 from iodelta.lab.progress import Watcher
-from iodelta.lab.schedule import Slot, repeated, trial_seed
 from iodelta.trial import Trial
 from iodelta.verdict import Judgement, Rules
 from iodelta.workload.background import BackgroundLoad
@@ -120,124 +117,110 @@ class Runner:
         for round_ in (*rounds, *rounds):
             if round_ is rounds[0]:
                 self._judgement = self._judge()
-            slots = self._open(round_)
+            # Not done yet, and their cells neither decided nor abandoned.
+            waiting = open_cells(self._plan, self._state, self._judgement)
+            slots = [
+                slot
+                for slot in round_
+                if slot.cell in waiting and not self._is_complete(slot)
+            ]
             if slots and host_of(self._experiment, slots[0].block) in self._away:
                 continue
             try:
                 reason = self._round(slots)
             except LostError as error:
-                self._go_on_without(slots[0].block, error)
+                # The host of a block is lost: the others make theirs
+                name = host_of(self._experiment, slots[0].block)
+                self._away[name] = error
+                if len(self._away) >= max(1, len(self._experiment.machines)):
+                    raise error
+                self._watcher.note(
+                    f"{name} is lost, the other hosts continue: {error.sentence}"
+                )
                 continue
             if reason:
                 return reason
             if slots:
-                if self._look_is_due():
+                # Whether some open cell has the blocks for its next look; else judge now and then, for the running
+                # estimate
+                done = sum(self._done.values())
+                due = done >= 1.05 * self._judged_at
+                for verdict in self._judgement.verdicts:
+                    if verdict.step == "continue":
+                        due = (
+                            due
+                            or verdict.next_look is None
+                            or self._done[verdict.cell] >= verdict.next_look
+                        )
+                if due:
                     self._judgement = self._judge()
                 self._watcher.judged(
-                    self._judgement, self._state.spent, self._seconds_left()
+                    self._judgement,
+                    self._state.spent,
+                    seconds_left(
+                        self._plan,
+                        self._rules,
+                        self._state,
+                        self._judgement,
+                        self._budget,
+                    ),
                 )
         return "complete"
 
     def _round(self, slots: Sequence[Slot]) -> str:
-        """Return one block of every open cell, on one host; returns why the run must end, or an empty text."""
-        for condition, group in itertools.groupby(
+        """Make one block of every open cell, on one host; return why the run must end, or an empty text."""
+        for name, group in itertools.groupby(
             slots, key=lambda slot: self._cells[slot.cell].condition
         ):
-            reason = self._group(self._experiment.condition(condition), list(group))
-            if reason:
-                return reason
+            condition, of_condition = self._experiment.condition(name), list(group)
+            with contextlib.ExitStack() as stack:
+                background: BackgroundLoad | None = None
+                if condition.background or condition.background_fio:
+                    bench = self._bench_of(of_condition[0].block)
+                    try:
+                        background = stack.enter_context(bench.background(condition))
+                    except LostError:
+                        raise
+                    except MeasureError as error:
+                        # Its cells cannot be measured; others can.
+                        for cell in self._cells.values():
+                            if cell.condition == name:
+                                self._abandon(cell.name, error.sentence)
+                        continue
+                # Where every variant needs a reboot, new blocks are made variant by variant: one boot serves all of them,
+                # as their orders are the same.
+                abreast = [
+                    slot
+                    for slot in of_condition
+                    if self._experiment.reboots
+                    and not self._state.attempts(slot.cell, slot.block)
+                ]
+                if abreast and not self._affordable(*abreast):
+                    return "budget"
+                for position in range(len(abreast[0].order) if abreast else 0):
+                    for slot in abreast:
+                        left_out = slot.order[position] in self._state.left_out
+                        if not (left_out or self._stop() or self._spoilt_by(slot, 0)):
+                            self._trial(slot, 0, position, background)
+                for slot in of_condition:
+                    if slot not in abreast and not self._affordable(slot):
+                        return "budget"
+                    self._block(
+                        slot,
+                        background,
+                        0 if slot in abreast else self._first_attempt(slot),
+                    )
+                    if self._stop():
+                        return "interrupted"
         return ""
-
-    def _go_on_without(self, block: int, error: LostError) -> None:
-        """The host of a block is lost: the others make theirs. Raises the error where none is left."""
-        name = host_of(self._experiment, block)
-        self._away[name] = error
-        if len(self._away) >= max(1, len(self._experiment.machines)):
-            raise error
-        self._watcher.note(
-            f"{name} is lost, the other hosts continue: {error.sentence}"
-        )
-
-    def _group(self, condition: Condition, slots: Sequence[Slot]) -> str:
-        """Return one round's blocks under one condition; returns why the run must end, or an empty text."""
-        with contextlib.ExitStack() as stack:
-            try:
-                background = stack.enter_context(
-                    self._background(condition, slots[0].block)
-                )
-            except LostError:
-                raise
-            except MeasureError as error:  # its cells cannot be measured; others can
-                for cell in self._cells.values():
-                    if cell.condition == condition.name:
-                        self._abandon(cell.name, error.sentence)
-                return ""
-            abreast = self._abreast(slots)
-            if abreast and not self._affordable(*abreast):
-                return "budget"
-            self._variant_by_variant(abreast, background)
-            return self._blocks(slots, abreast, background)
-
-    def _variant_by_variant(
-        self, abreast: Sequence[Slot], background: BackgroundLoad | None
-    ) -> None:
-        """The trials of the first attempt at these blocks, whose orders are the same: one boot serves all of them."""
-        for position in range(len(abreast[0].order) if abreast else 0):
-            for slot in abreast:
-                left_out = slot.order[position] in self._state.left_out
-                if not (left_out or self._stop() or self._spoilt_by(slot, 0)):
-                    self._trial(slot, 0, position, background)
-
-    def _blocks(
-        self,
-        slots: Sequence[Slot],
-        abreast: Sequence[Slot],
-        background: BackgroundLoad | None,
-    ) -> str:
-        """Return every block in turn, or what is left of it; returns why the run must end, or an empty text."""
-        for slot in slots:
-            if slot not in abreast and not self._affordable(slot):
-                return "budget"
-            attempt = 0 if slot in abreast else self._first_attempt(slot)
-            self._block(slot, background, attempt)
-            if self._stop():
-                return "interrupted"
-        return ""
-
-    def _abreast(self, slots: Sequence[Slot]) -> list[Slot]:
-        """Return the blocks that are made variant by variant, so that one boot serves all of them: new ones, where
-        every variant needs a reboot."""
-        new = [
-            slot for slot in slots if not self._state.attempts(slot.cell, slot.block)
-        ]
-        if self._experiment.reboots:
-            return new
-        return []
 
     def _spoilt_by(self, slot: Slot, attempt: int) -> str:
         """Return what spoilt an attempt so far; empty when nothing did."""
-        begun = self._state.attempts(slot.cell, slot.block).get(attempt, [])
-        going = [
-            started for started in begun if started.variant not in self._state.left_out
-        ]
-        problems = [
-            (started.variant, self._state.problem(started.trial)) for started in going
-        ]
-        return next(
-            (f"{variant}: {problem}" for variant, problem in problems if problem), ""
-        )
-
-    def _open(self, round_: Iterable[Slot]) -> list[Slot]:
-        """Return the blocks still to be run: not done, and their cells neither decided nor abandoned."""
-        waiting = set(self._open_cells())
-        return [
-            slot
-            for slot in round_
-            if slot.cell in waiting and not self._is_complete(slot)
-        ]
-
-    def _open_cells(self) -> list[str]:
-        return open_cells(self._plan, self._state, self._judgement)
+        for started in self._state.attempts(slot.cell, slot.block).get(attempt, []):
+            problem = self._state.problem(started.trial)
+            if problem and started.variant not in self._state.left_out:
+                return f"{started.variant}: {problem}"
+        return ""
 
     def _block(
         self, slot: Slot, background: BackgroundLoad | None, attempt: int
@@ -302,10 +285,9 @@ class Runner:
         self, slot: Slot, attempt: int, background: BackgroundLoad | None
     ) -> str:
         """Return the trials of a block that are still to be made; returns what spoilt it, or an empty text."""
-        begun = self._state.attempts(slot.cell, slot.block).get(attempt, [])
         made = {
             (started.variant, started.conditioning)
-            for started in begun
+            for started in self._state.attempts(slot.cell, slot.block).get(attempt, [])
             if self._state.is_usable(started.trial)
         }
         for position, variant in enumerate(slot.order):
@@ -382,17 +364,6 @@ class Runner:
         ]
         return self._experiment.baseline in left and len(left) > 1
 
-    @contextlib.contextmanager
-    def _background(
-        self, condition: Condition, block: int
-    ) -> Iterator[BackgroundLoad | None]:
-        """The condition's background load, if it has one, running while its cells are measured."""
-        if not (condition.background or condition.background_fio):
-            yield None
-            return
-        with self._bench_of(block).background(condition) as running:
-            yield running
-
     # ------------------------------------------------------------------------------------------- bookkeeping
 
     def _lap(self) -> float:
@@ -414,34 +385,12 @@ class Runner:
     def _affordable(self, *slots: Slot) -> bool:
         """Return whether the budget pays for more blocks."""
         trials = sum(len(slot.order) for slot in slots)
-        return self._state.spent + trials * self._trial_seconds() <= self._budget
-
-    def _look_is_due(self) -> bool:
-        """Return whether some open cell has the blocks for its next look; else judge now and then, for the running
-        estimate.
-
-        Judging takes time in proportion to all trials, so without a look it waits for 5 % more blocks: the total time
-        then stays linear in the number of blocks.
-        """
-        done = sum(self._done.values())
-        due = done >= 1.05 * self._judged_at
-        for verdict in self._judgement.verdicts:
-            if verdict.step == "continue":
-                due = (
-                    due
-                    or verdict.next_look is None
-                    or self._done[verdict.cell] >= verdict.next_look
-                )
-        return due
+        return (
+            self._state.spent
+            + trials * self._state.trial_seconds(self._plan.trial_seconds)
+            <= self._budget
+        )
 
     def _judge(self) -> Judgement:
         self._judged_at = sum(self._done.values())
         return judge_folder(self._plan, self._rules, self._state, self._trials)
-
-    def _trial_seconds(self) -> float:
-        return self._state.trial_seconds(self._plan.trial_seconds)
-
-    def _seconds_left(self) -> float:
-        return seconds_left(
-            self._plan, self._rules, self._state, self._judgement, self._budget
-        )

@@ -82,19 +82,15 @@ def chained(before: str, body: bytes) -> tuple[bytes, str]:
     return body[:-1] + b',"chain":"' + digest.encode() + b'"}', digest
 
 
-def unchained(line: bytes) -> tuple[bytes, str]:
-    """Return a line without its chain, and the chain that it carries; empty when it carries none."""
-    match = CHAINED.fullmatch(line)
-    return (match[1] + b"}", match[2].decode()) if match else (line, "")
-
-
 def read_seal(lines: list[bytes], before: Seal | None = None) -> Seal:
     """Follow the chain over the whole ``lines`` of a journal, as far as it holds; ``before`` is the seal of the lines
     before them."""
     before = before or Seal()
     digest, unsealed, files = before.digest, before.unsealed, dict(before.files)
     for number, line in enumerate(lines, before.lines + 1):
-        body, chain = unchained(line)
+        # A line without its chain, and the chain that it carries
+        match = CHAINED.fullmatch(line)
+        body, chain = (match[1] + b"}", match[2].decode()) if match else (line, "")
         digest_here = sha256(digest.encode() + body)
         if not chain and unsealed == number - 1 and not _claims(line):
             unsealed = number

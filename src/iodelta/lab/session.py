@@ -6,18 +6,17 @@ import contextlib
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from iodelta.decoding import converted
 from iodelta.errors import LostError, MeasureError, RequestError, pasted
 from iodelta.experiment import Experiment
 from iodelta.lab.account import OVER, Account
 from iodelta.lab.bench import Bench
-from iodelta.lab.booting import boots_of, look
-from iodelta.lab.boots import Boots
+from iodelta.lab.boots import Boots, boots_of, look
 from iodelta.lab.calibration import calibrations_for
 from iodelta.lab.diskstate import Known, state_known
 from iodelta.lab.folder import (
@@ -34,11 +33,10 @@ from iodelta.lab.folder import (
     Started,
     now,
 )
-from iodelta.lab.hosts import host_of
 from iodelta.lab.instrument import look_closer
 from iodelta.lab.integrity import check_uncut
 from iodelta.lab.judged import judge_folder, usable_trials
-from iodelta.lab.plan import Plan
+from iodelta.lab.plan import Plan, host_of
 from iodelta.lab.progress import Control, Watcher
 from iodelta.lab.runner import Outcome, Runner
 from iodelta.lab.scratch import remove_scratch
@@ -128,9 +126,9 @@ def without(experiment: Experiment, unavailable: dict[str, str]) -> Experiment:
     if len(variants) == 1:
         variants = (
             *variants,
-            msgspec.structs.replace(variants[0], name=f"{variants[0].name}-again"),
+            replace(variants[0], name=f"{variants[0].name}-again"),
         )
-    return msgspec.structs.replace(experiment, variants=variants, baseline=baseline)
+    return replace(experiment, variants=variants, baseline=baseline)
 
 
 def go(
@@ -147,8 +145,83 @@ def go(
     ``budget`` in seconds extends an experiment whose budget has ended: its rules release the alpha held in reserve.
     ``remade``: the target was made anew, so it may differ from that of the earlier trials.
     """
+    machines = (machine, *others)
+    plan = read_plan(folder)
+    check_uncut(folder)
+    experiment, surveys = plan.experiment, list[tuple[Machine, Survey]]()
+    benches: dict[str, Bench | Boots] = {}
+
+    def begin(machine: Machine, bench: Bench, survey: Survey) -> None:
+        """Record what the machine is. Raises RequestError where the target is not that of the sessions before."""
+        is_new = survey.scratch or remade or throw_away(machine)
+        for session in state.sessions:
+            if session.machine in ("", machine.name):
+                if not is_new:
+                    check_same_target(converted(session.target, Target), bench.target)
+                break
+        earlier = len(Account(folder.events()).sessions)
+        if not earlier:
+            folder.write_struct(
+                CALIBRATION, calibrations_for(machine, bench.target, experiment)
+            )
+        disk = state_known(machine, bench.target) if survey.writes else None
+        record_session(folder, machine, bench.target, earlier=earlier, disk=disk)
+        for cell, reason in survey.unmeasurable.items():
+            folder.append(Abandoned(now(), cell, reason))
+
     try:
-        return _go(folder, (machine, *others), control, budget, remade=remade)
+        with folder.writing():
+            for one in machines:
+                if not throw_away(one):
+                    settle_pending(one, control.watcher, plan.identifier)
+            state = Account(folder.events())
+            if budget is not None:
+                _extend(folder, plan, state, budget)
+            if state.over:
+                trials = usable_trials(folder, state)
+                return Outcome(
+                    state.state,
+                    judge_folder(plan, rules_of(plan, state), state, trials),
+                )
+            with contextlib.ExitStack() as stack:
+                if experiment.boots:
+                    # The baseline is booted once on each machine, for its survey; a block boots what it measures.
+                    for one in machines:
+                        boots = boots_of(one)(one, plan, folder, control)
+                        benches[one.name] = stack.enter_context(boots)
+                        baseline = experiment.variant(experiment.baseline)
+                        with boots.booted(baseline) as (booted, bench, survey):
+                            begin(booted, bench, survey)
+                        surveys.append((one, survey))
+                else:
+                    # Each machine is made ready once all of them were looked at.
+                    surveys += [(one, look(one, experiment)) for one in machines]
+                    for one, survey in surveys:
+                        bench = stack.enter_context(
+                            ready(one, plan, survey, folder, control)
+                        )
+                        benches[one.name] = bench
+                        begin(one, bench, survey)
+                runner = Runner(
+                    plan,
+                    rules_of(plan, state),
+                    folder,
+                    lambda block: benches[host_of(experiment, block) or machine.name],
+                    control.watcher,
+                    budget=experiment.design.budget
+                    + (state.extended.budget if state.extended else 0.0),
+                    stop=control.stop,
+                )
+                control.watcher.begin(plan, str(folder.path), len(state.finished))
+                outcome = runner.run()
+                first = benches[machine.name]
+                if outcome.reason in OVER and isinstance(first, Bench):
+                    look_closer(machine, first, plan, folder, control)
+            if outcome.reason in OVER:
+                for one, survey in surveys:
+                    if survey.scratch and not throw_away(one):
+                        remove_scratch(one, plan, survey.target)
+        return outcome
     except LostError as error:
         on = (
             "continues in a new guest"
@@ -160,136 +233,6 @@ def go(
             place=error.place,
             remedy=f"finished trials are kept; `iodelta run {pasted(folder.path)}` {on}",
         ) from error
-
-
-def _go(
-    folder: Folder,
-    machines: Sequence[Machine],
-    control: Control,
-    budget: float | None,
-    *,
-    remade: bool,
-) -> Outcome:
-    plan = read_plan(folder)
-    check_uncut(folder)
-    with folder.writing():
-        for machine in machines:
-            if not throw_away(machine):
-                settle_pending(machine, control.watcher, plan.identifier)
-        state = Account(folder.events())
-        if budget is not None:
-            _extend(folder, plan, state, budget)
-        if state.over:
-            trials = usable_trials(folder, state)
-            return Outcome(
-                state.state, judge_folder(plan, rules_of(plan, state), state, trials)
-            )
-        set_up = _set_up_boots if plan.experiment.boots else _set_up_benches
-        with contextlib.ExitStack() as stack:
-            setup = _Setup(folder, state, plan, control, remade)
-            set_up(setup, machines, stack)
-            outcome = _measure(setup, machines)
-        if outcome.reason in OVER:
-            for machine, survey in setup.surveys:
-                if survey.scratch and not throw_away(machine):
-                    remove_scratch(machine, plan, survey.target)
-    return outcome
-
-
-@dataclass(frozen=True)
-class _Setup:
-    """A session that begins: what it is about, and what makes the trials on each machine."""
-
-    folder: Folder
-    state: Account
-    """Of the sessions before."""
-    plan: Plan
-    control: Control
-    remade: bool
-    benches: dict[str, Bench | Boots] = field(default_factory=dict)
-    """By the machine's name."""
-    surveys: list[tuple[Machine, Survey]] = field(default_factory=list)
-
-
-def _set_up_benches(
-    setup: _Setup, machines: Sequence[Machine], stack: contextlib.ExitStack
-) -> None:
-    """Make each machine ready, once all of them were looked at."""
-    experiment = setup.plan.experiment
-    setup.surveys.extend((machine, look(machine, experiment)) for machine in machines)
-    for machine, survey in setup.surveys:
-        bench = stack.enter_context(
-            ready(machine, setup.plan, survey, setup.folder, setup.control)
-        )
-        setup.benches[machine.name] = bench
-        _begin_session(setup, machine, bench, survey)
-
-
-def _set_up_boots(
-    setup: _Setup, machines: Sequence[Machine], stack: contextlib.ExitStack
-) -> None:
-    """Boot the baseline once on each machine, for its survey; a later block boots what it measures."""
-    experiment = setup.plan.experiment
-    baseline = experiment.variant(experiment.baseline)
-    for machine in machines:
-        boots = stack.enter_context(
-            boots_of(machine)(machine, setup.plan, setup.folder, setup.control)
-        )
-        setup.benches[machine.name] = boots
-        with boots.booted(baseline) as (booted, bench, survey):
-            _begin_session(setup, booted, bench, survey)
-        setup.surveys.append((machine, survey))
-
-
-def _measure(setup: _Setup, machines: Sequence[Machine]) -> Outcome:
-    """Make the trials that are left, and look closer at a question that was answered."""
-    plan, state, control = setup.plan, setup.state, setup.control
-    first = machines[0]
-    budget = plan.experiment.design.budget
-    if state.extended:
-        budget += state.extended.budget
-    runner = Runner(
-        plan,
-        rules_of(plan, state),
-        setup.folder,
-        lambda block: setup.benches[host_of(plan.experiment, block) or first.name],
-        control.watcher,
-        budget=budget,
-        stop=control.stop,
-    )
-    control.watcher.begin(plan, str(setup.folder.path), len(state.finished))
-    outcome = runner.run()
-    bench = setup.benches[first.name]
-    if outcome.reason in OVER and isinstance(bench, Bench):
-        look_closer(first, bench, plan, setup.folder, control)
-    return outcome
-
-
-def _begin_session(
-    setup: _Setup, machine: Machine, bench: Bench, survey: Survey
-) -> None:
-    """Record what the machine is. Raises RequestError where the target is not that of the sessions before."""
-    folder, plan = setup.folder, setup.plan
-    before = next(
-        (
-            session
-            for session in setup.state.sessions
-            if session.machine in ("", machine.name)
-        ),
-        None,
-    )
-    is_new = survey.scratch or setup.remade or throw_away(machine)
-    if before is not None and not is_new:
-        check_same_target(converted(before.target, Target), bench.target)
-    sessions = Account(folder.events()).sessions
-    if not sessions:
-        folder.write_struct(
-            CALIBRATION, calibrations_for(machine, bench.target, plan.experiment)
-        )
-    disk = state_known(machine, bench.target) if survey.writes else None
-    record_session(folder, machine, bench.target, earlier=len(sessions), disk=disk)
-    for cell, reason in survey.unmeasurable.items():
-        folder.append(Abandoned(now(), cell, reason))
 
 
 def record_session(

@@ -18,10 +18,13 @@ from typing import Literal
 import msgspec
 
 from iodelta.errors import IodeltaError, RefusedError, RequestError
-from iodelta.experiment import Experiment, facts, size_bytes
+from iodelta.experiment import Experiment, Option, facts, size_bytes
+from iodelta.experiment.command import only_reads, uses_target
 from iodelta.experiment.io_uring import TOOL, switches
 from iodelta.experiment.model import TARGET_CLASS
+from iodelta.jobfile import canonical
 from iodelta.knob import Knob, Restored, Saved, check, knob
+from iodelta.knob.affinity import Binding
 from iodelta.knob.mirror import PERMITTED, members_of, mirrored, options_of
 from iodelta.knob.mirror import check_options as check_options_of_mirror
 from iodelta.lab.bench import Bench, Requests, Settings, background_words
@@ -34,7 +37,6 @@ from iodelta.lab.guard import (
     held_by,
     refuse_reasons,
 )
-from iodelta.lab.placement import placement
 from iodelta.lab.plan import Plan
 from iodelta.lab.preparing import Cost, Preparation, cost_of, disk_of, prepared_first
 from iodelta.lab.progress import Control, Watcher
@@ -42,23 +44,144 @@ from iodelta.lab.scratch import SCRATCH_SIZE, scratch_file
 from iodelta.lab.turns import alone
 from iodelta.lab.undo import UndoLog, undo_log
 from iodelta.lab.workdir import workdir
-from iodelta.lab.writing import any_writes
 from iodelta.machine import LocalMachine, Machine, throw_away
 from iodelta.probe.identity import same_device
+from iodelta.probe.queues import Cpus, nodes, numbers, placement_findings, queues
 from iodelta.probe.sysfs import attribute
 from iodelta.probe.topology import Target, resolve, resolve_tree
 from iodelta.probe.usage import Reason
 from iodelta.trial import Finding
 from iodelta.workload import command, io_uring, parsing
-from iodelta.workload.engines import refused_engines
+from iodelta.workload.engines import ENGINES, READERS, refused_engines
 from iodelta.workload.fio import (
     OLDEST,
+    READS,
     check_reach,
     command_of,
     fio_version,
     target_words,
 )
 from iodelta.workload.leftovers import marked
+
+CHANGING = frozenset(
+    "fill_device fill_fs profile read_iolog sprandom trim_backlog trim_backlog_batch trim_percentage trim_verify_zero "
+    "unlink unlink_each_loop".split()
+)
+"""Options with which fio changes its target although ``rw`` reads: replayed logs, trims, deletion, growth."""
+
+JUDGED = frozenset({"rw", "readwrite", "ioengine", *CHANGING})
+
+
+def any_writes(experiment: Experiment, target: Target, size: int | None = None) -> bool:
+    """Return whether its preparation, any trial or fio background of ``experiment`` may change ``target``."""
+    if experiment.prepare is not None:
+        return True
+    loads = [
+        condition.background_fio
+        for condition in experiment.conditions
+        if condition.background_fio
+    ]
+    if experiment.of_command:
+        changes = uses_target(experiment) and not only_reads(experiment)
+        # The guard does not cover a directory: the user is responsible for what a command does in it.
+        trials_write = changes and not (
+            experiment.target.path and target.kind == "directory"
+        )
+        return trials_write or any(writes(options, target, size) for options in loads)
+    trials = (
+        (*cell.options, *variant.options)
+        for cell, variant in product(experiment.cells, experiment.variants)
+    )
+    return any(writes(options, target, size) for options in (*trials, *loads))
+
+
+def writes(options: Iterable[Option], target: Target, size: int | None = None) -> bool:
+    """Return whether fio with these options, as fio spells them, may change ``target``.
+
+    ``size`` is what iodelta itself gives as fio's ``size``, in bytes. A read job destroys a regular file that is
+    shorter than what it shall read: fio deletes it and lays out a new one (``extend_file`` in fio's ``filesetup.c``);
+    in a directory it makes files. Commands of the user's own (``exec_prerun``) are not judged here.
+    """
+    given = [(canonical(name), (value or "").strip()) for name, value in options]
+    return any(_changes(name, value) for name, value in given) or _makes_files(
+        dict(given), target, size
+    )
+
+
+def _changes(name: str, value: str) -> bool:
+    if name == "rw":
+        return value.split(":")[0] not in READS
+    if name == "ioengine":
+        return value not in ENGINES | READERS
+    if name in CHANGING:
+        return value != "0"
+    # fio accepts an unambiguous prefix of an option's name.
+    return any(full.startswith(name) for full in JUDGED)
+
+
+def _makes_files(given: dict[str, str], target: Target, size: int | None) -> bool:
+    if target.kind != "file":
+        return target.kind == "directory"
+    whole = target.size_bytes
+    try:
+        jobs = int(given.get("numjobs", "1"))
+        start = _bytes(given.get("offset", "0"), whole)
+        start += (jobs - 1) * _bytes(given.get("offset_increment", "0"), whole)
+        asked = [
+            _bytes(given[name], whole) for name in ("size", "filesize") if name in given
+        ]
+    except ValueError:
+        return True
+    return start + max(asked, default=size or 0) > whole
+
+
+def _bytes(text: str, whole: int) -> int:
+    """Bytes of a size, or of a share of ``whole``. Raises ValueError."""
+    share, percent, rest = text.partition("%")
+    if percent and not rest.strip():
+        return int(share) * whole // 100
+    return size_bytes(text)
+
+
+def placement(
+    machine: Machine, experiment: Experiment, target: Target, knobs: Mapping[str, Knob]
+) -> dict[str, tuple[Finding, ...]]:
+    """Findings of each variant whose tasks are bound to some CPUs only; none for one that may run anywhere.
+
+    Interrupts are taken as they are now: a variant that moves them is judged by where they were.
+    """
+    findings_of = {}
+    everywhere = numbers(attribute(machine, "/sys/devices/system/cpu/online") or "")
+    disks = [queues(machine, disk) for disk in target.disks]
+    by_node = nodes(machine)
+    for variant in experiment.variants:
+        cpus = _cpus(variant.knobs, knobs, by_node)
+        if cpus and cpus < everywhere and "irq.affinity" not in variant.knobs:
+            of_disks = (
+                placement_findings(disk, cpus, by_node, variant.name) for disk in disks
+            )
+            findings_of[variant.name] = tuple(chain.from_iterable(of_disks))
+    return {name: findings for name, findings in findings_of.items() if findings}
+
+
+def _cpus(
+    settings: Mapping[str, str], knobs: Mapping[str, Knob], by_node: dict[int, Cpus]
+) -> Cpus:
+    """Return the CPUs that a variant's settings leave to its tasks."""
+    cpus_knob, node = knobs.get("cpus"), knobs.get("numa")
+    cpus: Cpus = frozenset()
+    if "numa" in settings and isinstance(node, Binding):
+        cpus = frozenset().union(
+            *(
+                by_node.get(number, frozenset())
+                for number in node.named(settings["numa"])
+            )
+        )
+    if "cpus" in settings and isinstance(cpus_knob, Binding):
+        # taskset runs after numactl, so its CPUs are the ones that hold.
+        cpus = cpus_knob.named(settings["cpus"])
+    return cpus
+
 
 SYSTEM = frozenset(
     "/ /bin /boot /dev /etc /lib /lib32 /lib64 /proc /root/.ssh /sbin /sys /usr /usr/bin /usr/lib".split()
@@ -120,47 +243,6 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
             remedy="name a directory of your own on that filesystem",
         )
     size = _size(experiment, target, scratch)
-    _check_target(machine, experiment, target, size)
-    writing = any_writes(experiment, target, size)
-    reasons = refuse_reasons(machine, target, None if tree else size) if writing else ()
-    holds = held_by(machine, target) if writing else ""
-    knobs = knobs_of(machine, experiment, target)
-    for condition in experiment.conditions:
-        background_words(condition, target, experiment.target.files)
-    for settings in all_settings(experiment):
-        check(knobs, settings)
-    requests = Requests(experiment, target, size, version)
-    _check_requests(requests)
-    _check_tool(machine, experiment)
-    refused = _tried(machine, requests) if engines else ({}, {})
-    of_placement = placement(machine, experiment, target, knobs)
-    state = state_known(machine, target) if writing else None
-    asked = experiment.prepare is not None
-    cost = (
-        cost_of(disk_of(machine, experiment, target, size, version), state)
-        if asked
-        else None
-    )
-    looked = Survey(
-        target,
-        scratch,
-        size,
-        version,
-        writing,
-        reasons,
-        *refused,
-        placement=of_placement,
-        holds=holds,
-    )
-    return msgspec.structs.replace(
-        looked, disk=state, prepare=cost, memory=_memory(machine)
-    )
-
-
-def _check_target(
-    machine: Machine, experiment: Experiment, target: Target, size: int | None
-) -> None:
-    """Raises RequestError where the target has no bytes, or where trials cannot do their blocks on it."""
     if (
         target.kind != "directory"
         and not target.size_bytes
@@ -181,12 +263,66 @@ def _check_target(
         )
         for fact in facts.of_target(options, sector, used, 0):
             if fact.refused:
-                place = f"cell {cell}, variant {variant}"
                 raise RequestError(
                     fact.what,
-                    place=place,
+                    place=f"cell {cell}, variant {variant}",
                     remedy=facts.spelled(fact.remedy, as_options=True),
                 )
+    writing = any_writes(experiment, target, size)
+    reasons = refuse_reasons(machine, target, None if tree else size) if writing else ()
+    holds = held_by(machine, target) if writing else ""
+    knobs = knobs_of(machine, experiment, target)
+    for condition in experiment.conditions:
+        background_words(condition, target, experiment.target.files)
+    for settings in all_settings(experiment):
+        check(knobs, settings)
+    requests = Requests(experiment, target, size, version)
+    _check_requests(requests)
+    if experiment.of_command:
+        command.python(machine)
+    tool = tool_of(experiment)
+    if tool:
+        # The built one is static, so it is asked here and copied to another machine only when it runs there.
+        there = machine if tool.startswith("/") else LocalMachine()
+        has = io_uring.usage(there, io_uring.program(there, tool))
+        of_cells = (cell.options for cell in experiment.cells)
+        of_variants = (variant.options for variant in experiment.variants)
+        for name, value in chain.from_iterable((*of_cells, *of_variants)):
+            for word in switches(name, value) if name != TOOL else ():
+                if word[1] not in has:
+                    raise RequestError(
+                        f"this t/io_uring has no option {word[:2]}",
+                        place=f"workload {name}",
+                        remedy="omit it, or use a newer fio",
+                    )
+    refused = _tried(machine, requests) if engines else ({}, {})
+    of_placement = placement(machine, experiment, target, knobs)
+    state = state_known(machine, target) if writing else None
+    cost = (
+        cost_of(disk_of(machine, experiment, target, size, version), state)
+        if (experiment.prepare is not None)
+        else None
+    )
+    looked = Survey(
+        target,
+        scratch,
+        size,
+        version,
+        writing,
+        reasons,
+        *refused,
+        placement=of_placement,
+        holds=holds,
+    )
+    # Bytes of memory of the machine; 0 where the kernel does not say
+    found = re.search(
+        r"^MemTotal:\s*(\d+) kB",
+        attribute(machine, "/proc/meminfo") or "",
+        re.MULTILINE,
+    )
+    return msgspec.structs.replace(
+        looked, disk=state, prepare=cost, memory=int(found[1]) << 10 if found else 0
+    )
 
 
 def _size(experiment: Experiment, target: Target, scratch: bool) -> int | None:
@@ -203,16 +339,6 @@ def _size(experiment: Experiment, target: Target, scratch: bool) -> int | None:
     return size
 
 
-def _memory(machine: Machine) -> int:
-    """Bytes of memory of the machine; 0 where the kernel does not say."""
-    found = re.search(
-        r"^MemTotal:\s*(\d+) kB",
-        attribute(machine, "/proc/meminfo") or "",
-        re.MULTILINE,
-    )
-    return int(found[1]) << 10 if found else 0
-
-
 def all_settings(experiment: Experiment) -> list[dict[str, str]]:
     """Return the knobs of every variant under every condition; a variant's own replace those of the condition."""
     pairs = product(experiment.conditions, experiment.variants)
@@ -223,7 +349,12 @@ def _check_requests(requests: Requests) -> None:
     """Raises RequestError for options that cannot be passed on to fio, or that a mirror does not understand."""
     experiment = requests.experiment
     held = {condition.name: condition.knobs for condition in experiment.conditions}
-    size = _size_of_file(requests)
+    # Bytes of the file that is measured, or of the scratch file that will be; None for a device and for many files
+    target = requests.target
+    if requests.experiment.target.files or target.kind == "block":
+        size = None
+    else:
+        size = requests.size if target.kind == "directory" else target.size_bytes
     for cell, variant in product(experiment.cells, experiment.variants):
         request = requests.of(cell, variant)
         words = command_of(request)
@@ -233,14 +364,6 @@ def _check_requests(requests: Requests) -> None:
             {**held.get(cell.condition, {}), **variant.knobs}
         ):
             check_options_of_mirror(options_of(words[1:]))
-
-
-def _size_of_file(requests: Requests) -> int | None:
-    """Bytes of the file that is measured, or of the scratch file that will be; None for a device and for many files."""
-    target = requests.target
-    if requests.experiment.target.files or target.kind == "block":
-        return None
-    return requests.size if target.kind == "directory" else target.size_bytes
 
 
 def target_of(machine: Machine, experiment: Experiment) -> Target:
@@ -291,41 +414,17 @@ def tool_of(experiment: Experiment) -> str:
     return experiment.cells[0].option(TOOL) or ""
 
 
-def _check_tool(machine: Machine, experiment: Experiment) -> None:
-    """Raises MeasureError when ``t/io_uring`` is wanted and is not here, RequestError for an option it lacks."""
-    if experiment.of_command:
-        command.python(machine)
-    tool = tool_of(experiment)
-    if not tool:
-        return
-    # The built one is static, so it is asked here and copied to another machine only when it runs there.
-    there = machine if tool.startswith("/") else LocalMachine()
-    has = io_uring.usage(there, io_uring.program(there, tool))
-    of_cells = (cell.options for cell in experiment.cells)
-    of_variants = (variant.options for variant in experiment.variants)
-    for name, value in chain.from_iterable((*of_cells, *of_variants)):
-        for word in switches(name, value) if name != TOOL else ():
-            if word[1] not in has:
-                raise RequestError(
-                    f"this t/io_uring has no option {word[:2]}",
-                    place=f"workload {name}",
-                    remedy="omit it, or use a newer fio",
-                )
-
-
 def _tried(
     machine: Machine, requests: Requests
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Variants and cells whose ioengine is not allowed here. Raises RequestError for options that fio refuses."""
     with workdir(machine) as place:
-        of_command = requests.experiment.of_command
         variants, cells = (
             ({}, {})
-            if of_command
+            if requests.experiment.of_command
             else refused_engines(machine, requests.experiment, place)
         )
-        jobs = _jobs(requests, cells=cells, variants=variants)
-        parsing.check(machine, jobs, place)
+        parsing.check(machine, _jobs(requests, cells=cells, variants=variants), place)
         cells = {**_unpolled(machine, requests), **cells}
     return variants, cells
 
@@ -420,13 +519,12 @@ def ready(
         if found.writes and not found.scratch:
             # A directory of files exists already and needs no free space.
             size = None if target.kind == "directory" else found.size
-            held_in = "" if by_name else place
             permit = check_write(
                 machine,
                 target,
                 control.destroy,
                 size,
-                place=held_in,
+                place="" if by_name else place,
                 env=marked(plan.identifier),
             )
             opened = stack.enter_context(permit).opened
@@ -455,7 +553,17 @@ def ready(
         of_values = {
             name: one.findings(values[name], found.size) for name, one in knobs.items()
         }
-        for text in _warnings(of_values):
+        # The warnings about values of knobs, each sentence once
+        findings = chain.from_iterable(
+            chain.from_iterable(by_value.values()) for by_value in of_values.values()
+        )
+        for text in list(
+            dict.fromkeys(
+                finding.explanation
+                for finding in findings
+                if finding.severity == "warning"
+            )
+        ):
             control.watcher.note(f"warning: {text}")
 
         def save() -> list[Saved]:
@@ -465,14 +573,13 @@ def ready(
         for record in saved.values():
             folder.append(KnobSaved(now(), msgspec.to_builtins(record)))
         tool = tool_of(plan.experiment)
-        program = io_uring.program(machine, tool, place) if tool else ""
         requests = Requests(
             plan.experiment,
             target,
             found.size,
             found.fio,
             place,
-            program,
+            io_uring.program(machine, tool, place) if tool else "",
             opened=opened,
         )
         if plan.experiment.of_command:
@@ -496,18 +603,6 @@ def _values(experiment: Experiment, knobs: Iterable[str]) -> dict[str, list[str]
         for name in values.keys() & settings.keys():
             values[name].add(settings[name])
     return {name: sorted(each) for name, each in values.items()}
-
-
-def _warnings(by_knob: Mapping[str, Mapping[str, Iterable[Finding]]]) -> list[str]:
-    """Return the warnings about values of knobs, each sentence once."""
-    findings = chain.from_iterable(
-        chain.from_iterable(by_value.values()) for by_value in by_knob.values()
-    )
-    return list(
-        dict.fromkeys(
-            finding.explanation for finding in findings if finding.severity == "warning"
-        )
-    )
 
 
 def _mirror_permits(

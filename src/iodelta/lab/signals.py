@@ -34,10 +34,9 @@ def stop_on_signals(said: str = "") -> Iterator[Callable[[], bool]]:
                 )
         asked.append(number)
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {
         number: handler
-        for number in numbers
+        for number in ((signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
         if (handler := signal.getsignal(number)) != signal.SIG_IGN
     }
     for number in before:

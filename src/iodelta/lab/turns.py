@@ -171,7 +171,7 @@ def _taken(machine: Machine, name: str, own: Holder) -> Lock:
     place = f"{directory}/{name}"
     made = machine.run(["sh", "-c", FILE, "sh", directory, name])
     if made.returncode != 0:
-        raise MachineError(made.stderr.decode(errors="replace").strip(), place=name)
+        raise MachineError(made.error_text, place=name)
     inode, _, path = made.text.rstrip("\n").partition(" ")
     held = machine.lock(path)
     if (

@@ -60,7 +60,7 @@ def take(machine: Machine, place: str, prefix: str) -> tuple[str, Lock]:
         done = machine.run(["mktemp", "-d", "-p", place, f"{prefix}XXXXXXXX"])
         path = done.text.rstrip("\n")
         if done.returncode != 0:
-            message = done.stderr.decode(errors="replace").strip()
+            message = done.error_text
             raise MeasureError(
                 f"cannot make a directory: {message}",
                 place=place,

@@ -86,7 +86,40 @@ class Channel:
             left = None if end is None else end - time.monotonic()
             if left is not None and left < 0:
                 return None
-            self._exchange(left)
+            # Wait until something can be read or the unsent part can be written. Both at once: if each side only
+            # wrote, full pipes would block both.
+            self._check_open()
+            poll = select.poll()
+            poll.register(self._stdout.fileno(), select.POLLIN)
+            poll.register(self._stderr.fileno(), select.POLLIN)
+            if self._unsent:
+                poll.register(self._stdin.fileno(), select.POLLOUT)
+            ready = dict(poll.poll(None if left is None else max(0, 1000 * left)))
+            if ready.get(self._stdin.fileno()):
+                self._write()
+            for stream, buffer in (
+                (self._stdout, self._out),
+                (self._stderr, self._err),
+            ):
+                if ready.get(stream.fileno()):
+                    try:
+                        data = os.read(stream.fileno(), 1 << 18)
+                    except (
+                        ConnectionResetError
+                    ):  # a far end that was killed before it had read all
+                        data = b""
+                    if not data:
+                        raise self._lost(
+                            bytes((self._err or self._out)[-4096:]).decode(
+                                errors="replace"
+                            )
+                        )
+                    buffer += data
+                    if len(buffer) > LIMIT:
+                        raise LostError(
+                            f"an answer of more than {LIMIT >> 20} MiB is not read further",
+                            remedy="the file there is too large, or a command prints without end",
+                        )
         return reply
 
     def ask(self, code: str) -> Reply:
@@ -142,37 +175,6 @@ class Channel:
         del self._out[: end + 1]
         del self._err[: err_at + len(self._mark) + 1]
         return reply
-
-    def _exchange(self, timeout: float | None) -> None:
-        """Wait until something can be read or the unsent part can be written. Both at once: if each side only wrote,
-        full pipes would block both."""
-        self._check_open()
-        poll = select.poll()
-        poll.register(self._stdout.fileno(), select.POLLIN)
-        poll.register(self._stderr.fileno(), select.POLLIN)
-        if self._unsent:
-            poll.register(self._stdin.fileno(), select.POLLOUT)
-        ready = dict(poll.poll(None if timeout is None else max(0, 1000 * timeout)))
-        if ready.get(self._stdin.fileno()):
-            self._write()
-        for stream, buffer in ((self._stdout, self._out), (self._stderr, self._err)):
-            if ready.get(stream.fileno()):
-                try:
-                    data = os.read(stream.fileno(), 1 << 18)
-                except (
-                    ConnectionResetError
-                ):  # a far end that was killed before it had read all
-                    data = b""
-                if not data:
-                    raise self._lost(
-                        bytes((self._err or self._out)[-4096:]).decode(errors="replace")
-                    )
-                buffer += data
-                if len(buffer) > LIMIT:
-                    raise LostError(
-                        f"an answer of more than {LIMIT >> 20} MiB is not read further",
-                        remedy="the file there is too large, or a command prints without end",
-                    )
 
     def _write(self) -> None:
         self._check_open()

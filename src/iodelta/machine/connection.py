@@ -125,7 +125,33 @@ class Connection:
             raise
 
     def _open(self) -> None:
-        interval, count = self._patience()
+        # ServerAliveInterval and ServerAliveCountMax that hold for this host
+        try:
+            done = subprocess.run(
+                ["ssh", "-G", "--", self.host],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        except OSError as failure:
+            raise self._no_client(failure) from failure
+        if done.returncode != 0:
+            raise MachineError(
+                f"ssh refuses its configuration: {' '.join(done.stderr.split())}",
+                place=self._place,
+                remedy="correct your ssh configuration",
+            )
+        given = dict(
+            line.split(" ", 1) for line in done.stdout.splitlines() if " " in line
+        )
+        every, times = (
+            int(given.get("serveraliveinterval", 0)),
+            int(given.get("serveralivecountmax", 0)),
+        )
+        if every > 0:
+            interval, count = every, max(1, times)
+        else:
+            interval, count = ALIVE
         self._interval, self._limit = interval, interval * count + interval
         # A short path (unix(7) allows 107 bytes) in a directory of the user's own; ssh removes the socket.
         place = Path(tempfile.gettempdir(), f"iodelta-ssh-{os.geteuid()}")
@@ -134,7 +160,7 @@ class Connection:
             stat = place.lstat()
         except OSError as error:
             raise MachineError(
-                f"cannot create this directory: {os.strerror(error.errno or 0)}",
+                f"cannot create this directory: {error.strerror}",
                 place=str(place),
                 remedy="free some space there",
             ) from error
@@ -154,7 +180,60 @@ class Connection:
         words = self._words("ControlMaster=yes", "ControlPersist=no", *alive)
         self._master = self._spawn(words, stderr=self._said)
         try:
-            self._greet()
+            # Send the guardian, and skip output of banners and start-up files before its answer
+            script = GUARDIAN.format(
+                token=self._token, limit=self._limit, marker=MARKER
+            )
+            with contextlib.suppress(BrokenPipeError):
+                os.write(self._pipes()[0], script.encode())
+            heard, end = b"", time.monotonic() + SHELL
+            while f"{self._token} up\n".encode() not in heard:
+                data = self._read(end - time.monotonic())
+                if not data:
+                    if data is None:
+                        message = _plain(heard)
+                        raise UnreachableError(
+                            f"no shell answers within {SHELL:.0f} s; it said: {message or 'nothing'}",
+                            place=self._place,
+                            remedy=f"`ssh {self.host} exec sh` must start a POSIX shell that reads its standard input",
+                        )
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        self._master.wait(5)
+                    message = self._last_words()
+                    if self._master.returncode == 255:
+                        whole = self._told().decode(errors="replace")
+                        known = next(
+                            (text for sign, text in REMEDIES if sign in whole), ""
+                        )
+                        remedy = (
+                            known
+                            or "`ssh {host} true` must work without further options"
+                        )
+                        # An error with a remedy of its own does not go away by itself; the others may.
+                        passes = not known or "Temporary failure" in whole
+                        kind = UnreachableError if passes else MachineError
+                        # The name of the host whose key ssh reports, which may be a jump host
+                        named = re.search(
+                            r"(?:Host key for|host key is known for|host key for) (\S+) (?:has changed|and you|was revoked)",
+                            whole,
+                        )
+                        raise kind(
+                            f"cannot connect: {message or 'ssh says nothing (LogLevel?)'}",
+                            place=self._place,
+                            remedy=remedy.format(
+                                host=self.host,
+                                owner=(_plain(named[1].encode()) if named else "")
+                                or self.host,
+                                forget=_forget(whole),
+                            ),
+                        )
+                    reason = _plain(heard) or message or "nothing"
+                    raise MachineError(
+                        f"the login there starts no shell; it printed: {reason}",
+                        place=self._place,
+                        remedy="a user with a login shell is needed, without a forced command",
+                    )
+                heard = (heard + (data or b""))[-TAIL:]
             self._exchange_beat()
         except BaseException:
             self._master.kill()
@@ -277,36 +356,8 @@ class Connection:
             raise self._no_client(error) from error
 
     def _no_client(self, error: OSError) -> MachineError:
-        what = f"cannot start ssh: {os.strerror(error.errno or 0)}"
+        what = f"cannot start ssh: {error.strerror}"
         return MachineError(what, place=self._place, remedy="install OpenSSH's client")
-
-    def _patience(self) -> tuple[int, int]:
-        """ServerAliveInterval and ServerAliveCountMax that hold for this host."""
-        try:
-            done = subprocess.run(
-                ["ssh", "-G", "--", self.host],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-        except OSError as error:
-            raise self._no_client(error) from error
-        if done.returncode != 0:
-            raise MachineError(
-                f"ssh refuses its configuration: {' '.join(done.stderr.split())}",
-                place=self._place,
-                remedy="correct your ssh configuration",
-            )
-        given = dict(
-            line.split(" ", 1) for line in done.stdout.splitlines() if " " in line
-        )
-        interval, count = (
-            int(given.get("serveraliveinterval", 0)),
-            int(given.get("serveralivecountmax", 0)),
-        )
-        if interval > 0:
-            return interval, max(1, count)
-        return ALIVE
 
     def _pipes(self) -> tuple[int, int]:
         if self._master.stdin is None or self._master.stdout is None:
@@ -319,18 +370,6 @@ class Connection:
                 with contextlib.suppress(OSError):
                     stream.close()
 
-    def _greet(self) -> None:
-        """Send the guardian, and skip output of banners and start-up files before its answer."""
-        script = GUARDIAN.format(token=self._token, limit=self._limit, marker=MARKER)
-        with contextlib.suppress(BrokenPipeError):
-            os.write(self._pipes()[0], script.encode())
-        heard, end = b"", time.monotonic() + SHELL
-        while f"{self._token} up\n".encode() not in heard:
-            data = self._read(end - time.monotonic())
-            if not data:
-                self._cannot_connect(heard, late=data is None)
-            heard = (heard + (data or b""))[-TAIL:]
-
     def _read(self, timeout: float) -> bytes | None:
         """Return what arrived; None when nothing arrived in time; empty at the end of the stream."""
         poll = select.poll()
@@ -338,40 +377,6 @@ class Connection:
         if timeout > 0 and poll.poll(1000 * timeout):
             return os.read(self._pipes()[1], 65536)
         return None
-
-    def _cannot_connect(self, heard: bytes, *, late: bool) -> None:
-        if late:
-            message = _plain(heard)
-            raise UnreachableError(
-                f"no shell answers within {SHELL:.0f} s; it said: {message or 'nothing'}",
-                place=self._place,
-                remedy=f"`ssh {self.host} exec sh` must start a POSIX shell that reads its standard input",
-            )
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._master.wait(5)
-        message = self._last_words()
-        if self._master.returncode == 255:
-            whole = self._told().decode(errors="replace")
-            known = next((text for sign, text in REMEDIES if sign in whole), "")
-            remedy = known or "`ssh {host} true` must work without further options"
-            # An error with a remedy of its own does not go away by itself; the others may.
-            passes = not known or "Temporary failure" in whole
-            kind = UnreachableError if passes else MachineError
-            raise kind(
-                f"cannot connect: {message or 'ssh says nothing (LogLevel?)'}",
-                place=self._place,
-                remedy=remedy.format(
-                    host=self.host,
-                    owner=_key_owner(whole) or self.host,
-                    forget=_forget(whole),
-                ),
-            )
-        reason = _plain(heard) or message or "nothing"
-        raise MachineError(
-            f"the login there starts no shell; it printed: {reason}",
-            place=self._place,
-            remedy="a user with a login shell is needed, without a forced command",
-        )
 
     def _last_words(self) -> str:
         lines = [plain for line in self._told().splitlines() if (plain := _plain(line))]
@@ -424,15 +429,6 @@ def _forget(message: str) -> str:
     if command:
         return f"remove line {command[2]} of {_plain(command[1].encode())}"
     return "remove its key from your known_hosts"
-
-
-def _key_owner(message: str) -> str:
-    """Return the name of the host whose key ssh reports, which may be a jump host."""
-    named = re.search(
-        r"(?:Host key for|host key is known for|host key for) (\S+) (?:has changed|and you|was revoked)",
-        message,
-    )
-    return _plain(named[1].encode()) if named else ""
 
 
 def _plain(output: bytes) -> str:

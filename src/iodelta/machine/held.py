@@ -135,9 +135,11 @@ def kept_open(
     try:
         held = f"/proc/{keeper.pid}/fd/0"
         limit = time.monotonic() + PATIENCE
-        while (found := _leads(machine, held)) == "/dev/null" or not found.startswith(
-            "/"
-        ):  # dd has not opened it yet
+        while (
+            found := machine.run(["readlink", "--", held])
+            .stdout.decode(errors="surrogateescape")
+            .removesuffix("\n")
+        ) == "/dev/null" or not found.startswith("/"):  # dd has not opened it yet
             if keeper.poll() is not None or time.monotonic() > limit:
                 break
             time.sleep(0.01)
@@ -151,12 +153,3 @@ def kept_open(
     finally:
         keeper.stop(1.0)
         machine.run(["rm", "-f", "--", fifo])
-
-
-def _leads(machine: Machine, path: str) -> str:
-    """Return the name of what is open under a path of /proc, which the kernel keeps up to date."""
-    return (
-        machine.run(["readlink", "--", path])
-        .stdout.decode(errors="surrogateescape")
-        .removesuffix("\n")
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,18 +14,11 @@ from typing import Protocol, Self, cast
 from iodelta.errors import LostError, MachineError
 from iodelta.machine.base import Completed
 from iodelta.machine.channel import Channel, Reply, quoted
-from iodelta.machine.questions import (
-    SEPARATOR,
-    Answer,
-    Block,
-    Question,
-    codes_of,
-    matches_of,
-)
-from iodelta.machine.remote import ShellLock, ShellProcess
 from iodelta.machine.spelling import (
+    between,
     command,
     exit_code,
+    listing,
     prelude,
     reason,
     source,
@@ -32,7 +26,102 @@ from iodelta.machine.spelling import (
     text_of,
     texts_of,
 )
-from iodelta.machine.stopping import STUCK
+from iodelta.machine.stopping import STUCK, stop
+
+
+class ShellProcess:
+    """A command in a session of its own there; the channel that started it reports its end."""
+
+    def __init__(
+        self, machine: ShellMachine, channel: Channel, pid: int, args: tuple[str, ...]
+    ) -> None:
+        self.pid = pid
+        self.args = args
+        self._machine = machine
+        self._channel: Channel | None = channel
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        return self.wait(0)
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        if self._channel is not None:
+            reply = self._channel.receive(timeout)
+            if reply is None:
+                return None
+            self._code = exit_code(reply.word)
+            self._machine.give(self._channel)
+            self._channel = None
+        return self._code
+
+    def stop(self, grace: float = 5.0) -> int:
+        return stop(
+            self, self._signal, grace, place=f"{self._machine.name}: {self.args[0]}"
+        )
+
+    def _signal(self, number: signal.Signals) -> None:
+        self._machine.ask(
+            f"kill -s {number.name.removeprefix('SIG')} -- -{self.pid} 2>/dev/null; iodelta_end 0"
+        )
+
+
+class ShellLock:
+    """A sh there that has the file open, with flock(1) on it; the lock ends with that sh."""
+
+    def __init__(self, machine: ShellMachine, channel: Channel) -> None:
+        self._machine = machine
+        self._channel: Channel | None = channel
+
+    def release(self) -> None:
+        if self._channel is not None:
+            channel, self._channel = self._channel, None
+            with contextlib.suppress(LostError):
+                channel.ask("exec 9<&-; iodelta_end 0")
+                self._machine.give(channel)
+
+
+SEPARATOR = "/proc/sys/kernel/random/boot_id"
+"""A file whose random text separates the files of one ``cat``."""
+
+Question = tuple[str, ...]
+"""``("read", PATH)``, ``("glob", PATTERN)`` or ``("run", WORD, ...)``."""
+Answer = bytes | MachineError | list[str] | Completed
+
+
+class Block(threading.local):
+    """The questions that the present ``together`` block of a thread expects, those asked, and the known answers."""
+
+    def __init__(self) -> None:
+        self.begin(None, ())
+
+    def begin(
+        self, name: tuple[str, ...] | None, expected: tuple[Question, ...]
+    ) -> None:
+        self.name = name
+        self.expected = expected
+        self.asked: dict[Question, None] = {}
+        self.known: dict[Question, Answer] = {}
+
+    def ahead(self, question: Question) -> tuple[Question, ...]:
+        """Return the questions to ask along with one: all expected ones, else all files of the glob that listed it."""
+        if question in self.expected:
+            return self.expected
+        for known, answer in self.known.items():
+            if (
+                question[0] == "read"
+                and known[0] == "glob"
+                and question[1] in cast(list[str], answer)
+            ):
+                return tuple(("read", path) for path in cast(list[str], answer))
+        return (question,)
+
+
+def code_of(question: Question) -> str:
+    """Return the code of a program to run, with its environment."""
+    words = question[1:]
+    at = words.index("")
+    return command(words[at + 1 :], env=dict(word.split("=", 1) for word in words[:at]))
+
 
 LOOKS = frozenset({"getconf", "id", "readlink", "stat", "test"})
 """Programs that change nothing, so their output may be read ahead."""
@@ -288,9 +377,7 @@ class ShellMachine:
             with open(local, "rb") as file:
                 data = file.read()
         except OSError as error:
-            raise MachineError(
-                f"cannot copy: {os.strerror(error.errno or 0)}", place=local
-            ) from error
+            raise MachineError(f"cannot copy: {error.strerror}", place=local) from error
         self._dd(remote, data, "", f"cannot copy to {self.name}")
 
     def get(self, remote: str, local: str) -> None:
@@ -300,7 +387,7 @@ class ShellMachine:
                 file.write(data)
         except OSError as error:
             raise MachineError(
-                f"cannot copy to {local}: {os.strerror(error.errno or 0)}", place=remote
+                f"cannot copy to {local}: {error.strerror}", place=remote
             ) from error
 
     def _dd(self, path: str, data: bytes, how: str, failed: str) -> None:
@@ -400,13 +487,28 @@ class ShellMachine:
         files = [path for _, path in asked["read"]]
         patterns = [pattern for _, pattern in asked["glob"]]
         runs = asked["run"]
-        codes = codes_of(files, patterns, runs)
+        # Code that answers all files, then all patterns, then each program
+        spelt_codes = []
+        if files:
+            spelt_codes.append(
+                f"LC_ALL=C cat -- {spelt(between(files, SEPARATOR))} </dev/null; iodelta_end $?"
+            )
+        if patterns:
+            spelt_codes.append(f"{''.join(map(listing, patterns))} iodelta_end 0")
+        codes = [*spelt_codes, *map(code_of, runs)]
         begun = time.monotonic()
         replies = iter(self.ask_all(codes) if codes else ())
         if files:
             answers |= self._texts(files, next(replies))
         if patterns:
-            answers |= matches_of(patterns, next(replies))
+            # The matches of each pattern; in the answer an empty path ends those of a pattern
+            paths = iter(next(replies).stdout.split(b"\0"))
+            matches: dict[Question, Answer] = {}
+            for pattern in patterns:
+                matches["glob", pattern] = sorted(
+                    os.fsdecode(path) for path in iter(paths.__next__, b"")
+                )
+            answers |= matches
         for question, reply in zip(runs, replies, strict=True):
             words = question[question.index("") + 1 :]
             try:

@@ -90,8 +90,7 @@ def command(
 
 def prelude(env: Mapping[str, str] | None, cwd: str | None) -> str:
     """Return what comes before a command in its subshell."""
-    there = f"cd -- {quoted(cwd)} && " if cwd else ""
-    return there + "".join(
+    return (f"cd -- {quoted(cwd)} && " if cwd else "") + "".join(
         f"export {name}={quoted(value)} && " for name, value in (env or {}).items()
     )
 

@@ -44,7 +44,20 @@ class SshMachine(ShellMachine):
             self._identity(),
             time.monotonic(),
         )
-        self._send_down(words)
+        channel = self._take()
+        # Without the marker: the guardian would end the reboot command together with the connection.
+        channel.send(command(("env", "-u", MARKER, *words)))
+        with contextlib.suppress(LostError):
+            reply = channel.receive(LEAVING)
+            if reply is not None and (
+                reply.word == "missing" or 0 < exit_code(reply.word) < 128
+            ):
+                self.give(channel)
+                message = reply.stderr.decode(errors="replace").split()
+                raise MachineError(
+                    f"cannot be rebooted: {' '.join(message)}",
+                    place=f"{self.name}: {' '.join(words)}",
+                )
         self.__exit__()
         while True:
             time.sleep(PAUSE)
@@ -86,22 +99,6 @@ class SshMachine(ShellMachine):
                     remedy="`systemctl list-jobs` there shows what it waits for",
                 )
             self.__exit__()
-
-    def _send_down(self, words: Sequence[str]) -> None:
-        channel = self._take()
-        # Without the marker: the guardian would end the reboot command together with the connection.
-        channel.send(command(("env", "-u", MARKER, *words)))
-        with contextlib.suppress(LostError):
-            reply = channel.receive(LEAVING)
-            if reply is not None and (
-                reply.word == "missing" or 0 < exit_code(reply.word) < 128
-            ):
-                self.give(channel)
-                message = reply.stderr.decode(errors="replace").split()
-                raise MachineError(
-                    f"cannot be rebooted: {' '.join(message)}",
-                    place=f"{self.name}: {' '.join(words)}",
-                )
 
     def _identity(self) -> tuple[bytes, ...]:
         return tuple(self._read_one(path).strip() for path in IDENTITY)

@@ -63,7 +63,7 @@ PROGRAMS = tuple(
     "uname flock setsid mount umount".split()
 )
 """Programs of this machine that a guest gets: busybox's versions differ in output and options."""
-WELCOME = ("taskset", "blkid", "blockdev", "numactl", "findmnt", "lsblk", "fallocate")
+WELCOME = tuple("taskset blkid blockdev numactl findmnt lsblk fallocate".split())
 """Programs that a guest gets only if this machine has them."""
 
 SHELLS = b"""export HOME=/ PATH
@@ -106,7 +106,18 @@ class GuestLine:
         """Boot it. Raises RequestError, MeasureError for what is missing, LostError for a guest that does not start."""
         guest.check_present(_programs(self.spec), (self.spec.kernel,))
         self.kernel = kernel = kernel_of(self.spec)
-        _sweep()
+        # Remove the directories that killed processes left behind
+        for left_over in Path(tempfile.gettempdir()).glob("iodelta-vm-*-*"):
+            owner = left_over.name.split("-")[2]
+            if not owner.isdigit() or Path(f"/proc/{owner}").exists():
+                continue
+            # Gone meanwhile, or no directory.
+            with contextlib.suppress(FileNotFoundError, MachineError):
+                if left_over.lstat().st_uid == os.geteuid() and (
+                    held := LocalMachine().lock(str(left_over))
+                ):
+                    shutil.rmtree(left_over, ignore_errors=True)
+                    held.release()
         try:
             place, self._held = _workplace()
             self._directory = place
@@ -142,7 +153,25 @@ class GuestLine:
             self._guest = boot.Guest(
                 asked, str(place), boot.Limits(seconds=float("inf"))
             )
-            self._connect(place)
+            # Open every port before the guest does: the guest reads end of file from a port without a peer
+            end = time.monotonic() + 30
+            for name in self._names():
+                connection = self._sockets[name] = socket.socket(socket.AF_UNIX)
+                while connection.connect_ex(f"{place}/{name}") != 0:
+                    if time.monotonic() > end or (
+                        self._guest is not None and self._guest.poll() is not None
+                    ):
+                        words = (
+                            (place / "qemu")
+                            .read_text(errors="replace")
+                            .strip()
+                            .splitlines()
+                        )
+                        raise MachineError(
+                            f"qemu does not start: {words[-1] if words else 'it says nothing'}",
+                            place=self.place,
+                        )
+                    time.sleep(0.02)
             self._ports = list(range(1, CHANNELS))
             self._beats = self._greeted(0, BOOT)
             self._heart.start()
@@ -207,17 +236,17 @@ class GuestLine:
         return f"guest {self.kernel.release if self.kernel else self.spec.kernel}"
 
     def _port_words(self, place: Path) -> tuple[str, ...]:
-        words = ["-device", "virtio-serial-pci,id=serial,max_ports=31"]
+        ports = ["-device", "virtio-serial-pci,id=serial,max_ports=31"]
         for number, name in enumerate(self._names(), 1):
-            words += [
+            ports += [
                 "-chardev",
                 f"socket,id={name},path={place}/{name},server=on,wait=off",
             ]
-            words += [
+            ports += [
                 "-device",
                 f"virtserialport,bus=serial.0,nr={number},chardev={name}",
             ]
-        return tuple(words)
+        return tuple(ports)
 
     def _clocks(self, place: Path) -> tuple[str, ...]:
         if not self.spec.cpufreq:
@@ -225,27 +254,6 @@ class GuestLine:
         table = place / "clocks"
         table.write_bytes(acpi.clocks(self.spec.cpufreq, self.spec.cpus))
         return ("-acpitable", f"file={table}")
-
-    def _connect(self, place: Path) -> None:
-        """Open every port before the guest does: the guest reads end of file from a port without a peer."""
-        end = time.monotonic() + 30
-        for name in self._names():
-            connection = self._sockets[name] = socket.socket(socket.AF_UNIX)
-            while connection.connect_ex(f"{place}/{name}") != 0:
-                if time.monotonic() > end or (
-                    self._guest is not None and self._guest.poll() is not None
-                ):
-                    words = (
-                        (place / "qemu")
-                        .read_text(errors="replace")
-                        .strip()
-                        .splitlines()
-                    )
-                    raise MachineError(
-                        f"qemu does not start: {words[-1] if words else 'it says nothing'}",
-                        place=self.place,
-                    )
-                time.sleep(0.02)
 
     def _names(self) -> list[str]:
         return [
@@ -360,7 +368,14 @@ class VmMachine(ShellMachine):
         try:
             self.directory = self._wait_for_disks() or self.directory
             if self.spec.target:
-                self._make_target()
+                code = guest_targets.script(self.spec.target, dict(self.spec.options))
+                done = self.run(["sh", "-c", code], timeout=patience(self.spec, 120.0))
+                if done.returncode:
+                    why = done.error_text.splitlines()
+                    raise MeasureError(
+                        f"cannot make {self.spec.target}: {why[-1] if why else 'it does not say why'}",
+                        place=self._line.place,
+                    )
                 self.directory = guest_targets.PLACE
         except BaseException:
             self.__exit__()
@@ -392,16 +407,6 @@ class VmMachine(ShellMachine):
         if not nodes:
             return ""
         return nodes[0]
-
-    def _make_target(self) -> None:
-        code = guest_targets.script(self.spec.target, dict(self.spec.options))
-        done = self.run(["sh", "-c", code], timeout=patience(self.spec, 120.0))
-        if done.returncode:
-            why = done.stderr.decode(errors="replace").strip().splitlines()
-            raise MeasureError(
-                f"cannot make {self.spec.target}: {why[-1] if why else 'it does not say why'}",
-                place=self._line.place,
-            )
 
 
 def patience(spec: Spec, seconds: float) -> float:
@@ -495,22 +500,7 @@ def _workplace() -> tuple[Path, LocalLock]:
     container.
     """
     while True:  # another run may sweep it between its making and the lock
-        place = tempfile.mkdtemp(prefix=f"iodelta-vm-{os.getpid()}-")
-        held = LocalMachine().lock(place)
+        made = tempfile.mkdtemp(prefix=f"iodelta-vm-{os.getpid()}-")
+        held = LocalMachine().lock(made)
         if held:
-            return Path(place), held
-
-
-def _sweep() -> None:
-    """Remove the directories that killed processes left behind."""
-    for place in Path(tempfile.gettempdir()).glob("iodelta-vm-*-*"):
-        owner = place.name.split("-")[2]
-        if not owner.isdigit() or Path(f"/proc/{owner}").exists():
-            continue
-        # Gone meanwhile, or no directory.
-        with contextlib.suppress(FileNotFoundError, MachineError):
-            if place.lstat().st_uid == os.geteuid() and (
-                held := LocalMachine().lock(str(place))
-            ):
-                shutil.rmtree(place, ignore_errors=True)
-                held.release()
+            return Path(made), held

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from iodelta.machine import Machine
@@ -9,6 +11,7 @@ from iodelta.probe.devices import with_below
 from iodelta.probe.sysfs import attribute, sysfs_name
 from iodelta.probe.topology import Target
 from iodelta.trial import Finding
+from iodelta.vm.boot import EMULATED
 
 DM_CACHES = ("cache", "writecache")
 """Types of device-mapper targets that keep blocks of a slower device on a quicker one."""
@@ -51,7 +54,9 @@ def _cache(machine: Machine, name: str) -> CacheBelow | None:
         # "no cache": registered as a backing device, and nothing attached to it.
         if state == "no cache":
             return None
-        return CacheBelow(name, "bcache", _bracketed(mode))
+        return CacheBelow(
+            name, "bcache", mode.partition("[")[2].partition("]")[0] or mode
+        )
     mapped = attribute(machine, f"{base}/dm/name")
     if mapped is None:
         return None
@@ -66,5 +71,30 @@ def _cache(machine: Machine, name: str) -> CacheBelow | None:
     return CacheBelow(name, f"dm-{kinds[0]}")
 
 
-def _bracketed(text: str) -> str:
-    return text.partition("[")[2].partition("]")[0] or text
+def emulation_findings(machine: Machine) -> Iterator[Finding]:
+    """Yield what qemu only emulates: the CPU (our model and ``max`` say so in ``/proc/cpuinfo``), and the cpufreq
+    clocks.
+    """
+    if EMULATED in (attribute(machine, "/proc/cpuinfo") or ""):
+        yield Finding(
+            "vm.emulated",
+            "warning",
+            machine.name,
+            "time is emulated here: qemu runs this machine's CPU as a program (TCG), so results show "
+            "whether something works and how a throttled disk behaves, but nothing about "
+            "the speed of a kernel or of hardware",
+            'measure where KVM works, or count instructions: clock = "instructions"',
+        )
+    vendor = attribute(machine, "/sys/class/dmi/id/sys_vendor") or ""
+    if vendor.strip() == "QEMU" and machine.glob(
+        "/sys/devices/system/cpu/cpufreq/policy*"
+    ):
+        yield Finding(
+            "vm.clocks",
+            "warning",
+            machine.name,
+            "the clocks here are only entries of a table given to qemu: a governor is set, read back "
+            "and restored as on hardware, but does not change the speed of a CPU, "
+            "so a difference between governors is due to chance",
+            "compare governors on hardware",
+        )

@@ -23,42 +23,15 @@ from iodelta.probe.topology import Target
 SECTOR = 512
 """Bytes of the unit of diskstats, regardless of the device's block size."""
 
-DISK_FIELDS = (
-    *(
-        "read_ios",
-        "read_merges",
-        "read_bytes",
-        "read_ms",
-        "write_ios",
-        "write_merges",
-        "write_bytes",
-        "write_ms",
-    ),
-    *(
-        "",
-        "busy_ms",
-        "queue_ms",
-        "discard_ios",
-        "discard_merges",
-        "discard_bytes",
-        "discard_ms",
-    ),
-    *("flush_ios", "flush_ms"),
+DISK_FIELDS = tuple(
+    "read_ios read_merges read_bytes read_ms write_ios write_merges write_bytes write_ms in_flight busy_ms queue_ms "
+    "discard_ios discard_merges discard_bytes discard_ms flush_ios flush_ms".split()
 )
-"""In the order of diskstats; the nameless one is the number in flight, which is not a counter. ``queue_ms`` sums over
+"""In the order of diskstats; the number in flight is not a counter. ``queue_ms`` sums over
 requests."""
 
-CPU_FIELDS = (
-    "user",
-    "nice",
-    "system",
-    "idle",
-    "iowait",
-    "irq",
-    "softirq",
-    "steal",
-    "guest",
-    "guest_nice",
+CPU_FIELDS = tuple(
+    "user nice system idle iowait irq softirq steal guest guest_nice".split()
 )
 
 VM_COUNTERS = frozenset(
@@ -95,18 +68,6 @@ class Snapshot(msgspec.Struct, frozen=True):
     """Clock of every CPU (policy) at each ``sample`` since the snapshot before."""
 
 
-def _read_stats_files(machine: Machine, target: Target) -> dict[str, str]:
-    """devid -> its ``read_stats`` file, of a mirrored btrfs whose kernel has them."""
-    if target.fstype != "btrfs":
-        return {}
-    filesystems = {btrfs_of(machine, name) for name in target.devices}
-    files = {}
-    for fsid in sorted(filter(None, filesystems)):
-        for path in machine.glob(f"/sys/fs/btrfs/{fsid}/devinfo/*/read_stats"):
-            files[path.split("/")[-2]] = path
-    return files
-
-
 def _is_of_disk(name: str) -> bool:
     return name.startswith("disk.")
 
@@ -118,10 +79,10 @@ def _grown_within(
 ) -> float:
     """Return the growth of a counter in these windows. Assumption: it grows evenly between its readings ``values`` at
     ``times``."""
-    grown = 0.0
+    total = 0.0
     for begin, end in windows:
-        grown += float(np.interp(end, times, values) - np.interp(begin, times, values))
-    return grown
+        total += float(np.interp(end, times, values) - np.interp(begin, times, values))
+    return total
 
 
 class Counters:
@@ -133,16 +94,48 @@ class Counters:
         disks = dict.fromkeys((*with_below(machine, target.devices), *target.disks))
         self.disks = tuple(disks)
         """The target's devices and every member below them, by kernel name."""
-        self._tick_ms = _tick_ms(machine)
+        try:
+            ticks = machine.run(["getconf", "CLK_TCK"]).text.strip()
+        except (
+            MachineError
+        ):  # a machine may have only coreutils, and getconf is glibc's
+            ticks = ""
+        if not ticks.isdigit():
+            self._tick_ms = 10.0
+        else:
+            self._tick_ms = 1000 / int(ticks)
         self._interrupts = {
             name: paths for name in disks if (paths := _interrupt_files(machine, name))
         }
         self._clocks = tuple(
             machine.glob("/sys/devices/system/cpu/cpufreq/policy*/scaling_cur_freq")
         )
-        self._throttled = _throttle_files(machine)
+        # Thermal throttle counts, one file of each core and package: all threads of one repeat the same number
+        first_files: dict[str, dict[str, str]] = {"core": {}, "package": {}}
+        for count_file in machine.glob(
+            "/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count"
+        ):
+            cpu = count_file.removesuffix("/thermal_throttle/core_throttle_count")
+            package = attribute(machine, f"{cpu}/topology/physical_package_id") or ""
+            core = attribute(machine, f"{cpu}/topology/core_id") or ""
+            first_files["core"].setdefault(f"{package}/{core}", count_file)
+            first_files["package"].setdefault(
+                package, count_file.replace("core_throttle", "package_throttle")
+            )
+        self._throttled = {
+            kind: tuple(files.values()) for kind, files in first_files.items() if files
+        }
         self._cgroup = _cpu_stat_file(machine)
-        self._read_stats = _read_stats_files(machine, target)
+        # Devid -> its `read_stats` file, of a mirrored btrfs whose kernel has them
+        if target.fstype != "btrfs":
+            self._read_stats = {}
+        else:
+            filesystems = {btrfs_of(machine, name) for name in target.devices}
+            files = {}
+            for fsid in sorted(filter(None, filesystems)):
+                for path in machine.glob(f"/sys/fs/btrfs/{fsid}/devinfo/*/read_stats"):
+                    files[path.split("/")[-2]] = path
+            self._read_stats = files
         self._mhz: list[tuple[float, ...]] = []
         self._notes: list[tuple[float, dict[str, float]]] = []
 
@@ -157,51 +150,35 @@ class Counters:
         counters.update(self._disk_counters())
         counters.update(self._cpu_counters())
         counters.update(self._pressure())
-        self._read_memory(counters, levels)
-        counters.update(self._interrupt_counters())
-        counters.update(self._throttle_counters())
-        self._read_members(counters, levels)
-        clocks, self._mhz = tuple(self._mhz), []
-        return Snapshot(time.monotonic(), counters, levels, clocks)
-
-    def _read_memory(
-        self, counters: dict[str, float], levels: dict[str, float]
-    ) -> None:
         for name, value in _pairs(self._text("/proc/vmstat")):
             if name in VM_COUNTERS:
                 counters[f"vm.{name}"] = value
             elif name in VM_LEVELS:
                 levels[f"vm.{name}"] = value
-
-    def _interrupt_counters(self) -> dict[str, float]:
-        counters = {}
-        for name, files in self._interrupts.items():
+        interrupts = {}
+        for disk, files in self._interrupts.items():
             counts = ",".join(self._text(path).strip() for path in files).split(",")
-            counters[f"irq.{name}"] = float(
+            interrupts[f"irq.{disk}"] = float(
                 sum(int(count) for count in counts if count)
             )
-        return counters
-
-    def _throttle_counters(self) -> dict[str, float]:
+        counters.update(interrupts)
         throttles = {}
         for kind, files in self._throttled.items():
             throttles[f"thermal.{kind}_throttles"] = sum(
                 float(self._text(path) or 0) for path in files
             )
         if self._cgroup:
-            for name, value in _pairs(self._text(self._cgroup)):
-                if name in CGROUP:
-                    counter, scale = CGROUP[name]
-                    throttles[f"cgroup.{counter}"] = value * scale
-        return throttles
-
-    def _read_members(
-        self, counters: dict[str, float], levels: dict[str, float]
-    ) -> None:
+            for line, count in _pairs(self._text(self._cgroup)):
+                if line in CGROUP:
+                    counter, scale = CGROUP[line]
+                    throttles[f"cgroup.{counter}"] = count * scale
+        counters.update(throttles)
         for devid, path in self._read_stats.items():
             for name, value in parse_read_stats(self._text(path)).items():
                 section = counters if READ_STATS_COUNTERS.fullmatch(name) else levels
                 section[f"btrfs.devid{devid}.{name}"] = value
+        clocks, self._mhz = tuple(self._mhz), []
+        return Snapshot(time.monotonic(), counters, levels, clocks)
 
     def sample(self) -> None:
         """Note the clock of every CPU now: once a second while a trial runs, by whoever waits for it."""
@@ -309,7 +286,7 @@ class Counters:
             words = line.split()
             if len(words) > 2 and words[2] in self.disks:
                 for field, word in zip(DISK_FIELDS, words[3:], strict=False):
-                    if field:
+                    if field != "in_flight":
                         yield f"disk.{words[2]}.{field}", float(word)
 
     def _cpu_counters(self) -> Iterator[tuple[str, float]]:
@@ -361,16 +338,6 @@ def parse_read_stats(text: str) -> dict[str, float]:
     return stats
 
 
-def _tick_ms(machine: Machine) -> float:
-    try:
-        ticks = machine.run(["getconf", "CLK_TCK"]).text.strip()
-    except MachineError:  # a machine may have only coreutils, and getconf is glibc's
-        ticks = ""
-    if not ticks.isdigit():
-        return 10.0
-    return 1000 / int(ticks)
-
-
 def _grown(before: float, after: float) -> float | None:
     """Return the growth of a counter that may have wrapped; None when it was reset.
 
@@ -393,39 +360,23 @@ def _pairs(text: str) -> Iterator[tuple[str, float]]:
 
 
 def _interrupt_files(machine: Machine, name: str) -> tuple[str, ...]:
-    files = (
+    counts_of = (
         f"/sys/kernel/irq/{number}/per_cpu_count"
         for number in interrupts(machine, name)
     )
-    return tuple(file for file in files if attribute(machine, file) is not None)
-
-
-def _throttle_files(machine: Machine) -> dict[str, tuple[str, ...]]:
-    """Thermal throttle counts, one file of each core and package: all threads of one repeat the same number."""
-    first_files: dict[str, dict[str, str]] = {"core": {}, "package": {}}
-    for path in machine.glob(
-        "/sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count"
-    ):
-        cpu = path.removesuffix("/thermal_throttle/core_throttle_count")
-        package = attribute(machine, f"{cpu}/topology/physical_package_id") or ""
-        core = attribute(machine, f"{cpu}/topology/core_id") or ""
-        first_files["core"].setdefault(f"{package}/{core}", path)
-        first_files["package"].setdefault(
-            package, path.replace("core_throttle", "package_throttle")
-        )
-    return {kind: tuple(files.values()) for kind, files in first_files.items() if files}
+    return tuple(file for file in counts_of if attribute(machine, file) is not None)
 
 
 def _cpu_stat_file(machine: Machine) -> str | None:
     """``cpu.stat`` of our own control group (v2, else the v1 cpu controller): shows whether a quota throttles us."""
     for line in (attribute(machine, "/proc/self/cgroup") or "").splitlines():
-        _, controllers, path = line.split(":", 2)
+        _, controllers, below = line.split(":", 2)
         if not controllers:
-            places = (f"/sys/fs/cgroup{path}", f"/sys/fs/cgroup/unified{path}")
+            places = (f"/sys/fs/cgroup{below}", f"/sys/fs/cgroup/unified{below}")
         elif "cpu" in controllers.split(","):
             places = (
-                f"/sys/fs/cgroup/{controllers}{path}",
-                f"/sys/fs/cgroup/cpu{path}",
+                f"/sys/fs/cgroup/{controllers}{below}",
+                f"/sys/fs/cgroup/cpu{below}",
             )
         else:
             continue

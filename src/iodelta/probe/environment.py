@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from iodelta.machine import Machine
-from iodelta.probe import host, storage
+from iodelta.probe import host
 from iodelta.probe.reader import Reader, Section
 from iodelta.probe.topology import Target
 
@@ -43,7 +43,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
 def environment(machine: Machine, target: Target | None) -> Environment:
     """Read the environment (some 100 ms, nothing is written). Missing values are in ``absent``, never an exception.
 
-    Without a target there are no sections about storage."""
+    Without a target there are no sections about host."""
     reader = Reader(machine)
     with machine.together("environment"):
         return _environment(reader, target)
@@ -58,9 +58,9 @@ def _environment(reader: Reader, target: Target | None) -> Environment:
         cpu=host.cpu(reader),
         numa=host.numa(reader),
         memory=host.memory(reader),
-        target=storage.target_section(target) if target else {},
-        filesystem=storage.filesystem(reader, target) if target else {},
-        devices=storage.devices(reader, target) if target else (),
+        target=host.target_section(target) if target else {},
+        filesystem=host.filesystem(reader, target) if target else {},
+        devices=host.devices(reader, target) if target else (),
         fio=host.fio(reader),
         limits=host.limits(reader),
         modules=host.modules(reader),

@@ -52,8 +52,7 @@ def same_device(first: Identity, second: Identity) -> bool:
 
     Doubt gives False: a device without serial, uuid or backing file counts as another one after a reboot.
     """
-    fixed = (first.size_bytes, first.partition, first.partition_start, first.lasting)
-    if fixed != (
+    if ((first.size_bytes, first.partition, first.partition_start, first.lasting)) != (
         second.size_bytes,
         second.partition,
         second.partition_start,
@@ -71,7 +70,19 @@ def identify(machine: Machine, this: Device) -> Identity:
         f"/sys/class/block/{sysfs_name(this.name)}",
         f"/sys/class/block/{sysfs_name(this.disk)}",
     )
-    links, properties = _udev(machine, this.devno)
+    # Links (below /dev) and properties that udev recorded for a block device
+    linked: list[str] = []
+    recorded: dict[str, str] = {}
+    for line in (
+        attribute(machine, f"/run/udev/data/b{this.devno}") or ""
+    ).splitlines():
+        kind, record = line[:2], line[2:]
+        if kind == "S:":
+            linked.append(record)
+        elif kind == "E:":
+            key, _, value = record.partition("=")
+            recorded[key] = value
+    links, properties = tuple(linked), recorded
     return Identity(
         boot=boot_id(machine),
         devno=this.devno,
@@ -109,26 +120,10 @@ def _loop_identity(machine: Machine, name: str) -> str:
     return f"{stat.devno} {stat.inode} {offset}"
 
 
-def _udev(machine: Machine, devno: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Links (below /dev) and properties that udev recorded for a block device; empty where no udev runs."""
-    links: list[str] = []
-    properties: dict[str, str] = {}
-    text = attribute(machine, f"/run/udev/data/b{devno}") or ""
-    for line in text.splitlines():
-        kind, record = line[:2], line[2:]
-        if kind == "S:":
-            links.append(record)
-        elif kind == "E:":
-            key, _, value = record.partition("=")
-            properties[key] = value
-    return tuple(links), properties
-
-
 def _first(machine: Machine, *paths: str) -> str:
     """Return the text of the first of these files that has any, printable characters only (vpd_pg80 has a binary head)."""
     for path in paths:
-        text = attribute(machine, path) or ""
-        ascii_text = text.encode("ascii", "ignore").decode()
+        ascii_text = (attribute(machine, path) or "").encode("ascii", "ignore").decode()
         clean = "".join(filter(str.isprintable, ascii_text)).strip()
         if clean:
             return clean

@@ -36,10 +36,9 @@ def inspect(
         ) from error
     least = min(sizes)
     if least == 0:
-        empty = members[sizes.index(0)]
         raise RequestError(
             "has no bytes",
-            place=empty,
+            place=members[sizes.index(0)],
             remedy="name a block device or a file with contents",
         )
     findings = []

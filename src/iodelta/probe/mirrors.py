@@ -83,7 +83,16 @@ class Mirrors:
         pids, self._pids = frozenset(self._pids), set()
         if not self._policy:
             return {}
-        bytes_of_group = self._copies()
+        # btrfs does not write through the block device's page cache, which may still hold an old tree.
+        node = f"/dev/{self._target.devices[0]}"
+        self._output("blockdev", "--flushbufs", node)
+        chunks = chunks_of(
+            self._output("btrfs", "inspect-internal", "dump-tree", "-t", "chunk", node)
+        )
+        extents = extents_of(
+            self._output("filefrag", "-v", "--", self._target.real_path)
+        )
+        bytes_of_group = copies_of(chunks, extents)
         counters = {
             f"btrfs.copies.{'+'.join(map(str, group))}.bytes": float(size)
             for group, size in bytes_of_group.items()
@@ -133,21 +142,6 @@ class Mirrors:
             "another trial draws another pid: compare over blocks, or use more jobs"
         )
         return (Finding("btrfs.pid-lottery", "note", self._target.path, text, remedy),)
-
-    def _copies(self) -> dict[tuple[int, ...], int]:
-        chunks = self._chunks()
-        extents = extents_of(
-            self._output("filefrag", "-v", "--", self._target.real_path)
-        )
-        return copies_of(chunks, extents)
-
-    def _chunks(self) -> tuple[Chunk, ...]:
-        # btrfs does not write through the block device's page cache, which may still hold an old tree.
-        node = f"/dev/{self._target.devices[0]}"
-        self._output("blockdev", "--flushbufs", node)
-        return chunks_of(
-            self._output("btrfs", "inspect-internal", "dump-tree", "-t", "chunk", node)
-        )
 
     def _output(self, *words: str) -> str:
         try:

@@ -52,7 +52,7 @@ def missing(machine: Machine) -> str:
     except MachineError:
         return "needs perf (package linux-perf, or linux-tools of this kernel)"
     if done.returncode != 0:
-        message = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        message = done.error_text.splitlines()[-1:]
         return f"perf cannot count here: {''.join(message) or 'it printed nothing'} (kernel.perf_event_paranoid?)"
     return ""
 
@@ -123,11 +123,11 @@ def _of_the_load(text: str) -> Iterator[tuple[str, float]]:
         words = [word.strip() for word in line.split("\t")]
         if len(words) < 4 or not re.fullmatch(r"\d+(\.\d+)?%", words[0]):
             continue
-        share, comm, _, symbol = words[:4]
-        name = re.sub(r"^\[.\] ", "", symbol)
+        percent, comm, _, symbol = words[:4]
+        function = re.sub(r"^\[.\] ", "", symbol)
         is_load = symbol.startswith("[k]") and LOAD.match(comm.strip(":"))
-        if is_load and not IDLE.search(name):
-            yield name, float(share[:-1])
+        if is_load and not IDLE.search(function):
+            yield function, float(percent[:-1])
 
 
 def parsed(text: str, ios: int) -> Profile:

@@ -115,36 +115,25 @@ def placement_findings(
     if queues_of_disk.threads:
         serving = first_cpus(reached)
     if serving:
-        yield from _distance_findings(disk, serving, cpus, by_node, place, where)
-
-
-def _distance_findings(
-    disk: str,
-    serving: Cpus,
-    cpus: Cpus,
-    by_node: dict[int, Cpus],
-    place: str,
-    where: str,
-) -> Iterator[Finding]:
-    """Findings where the CPUs that serve a disk differ from those of the tasks, or are on another node."""
-    if not serving & cpus:
-        yield Finding(
-            "placement.disjoint",
-            "warning",
-            place,
-            f"{where}, {disk} is served on CPUs {spelled(serving)}: every I/O ends on another CPU than it began",
-            f'cpus = "{spelled(serving)}" puts them together',
-        )
-    mine = _nodes_of(cpus, by_node)
-    theirs = _nodes_of(serving, by_node)
-    if theirs - mine:
-        yield Finding(
-            "placement.crosses-nodes",
-            "warning",
-            place,
-            f"{where} are on node {spelled(mine)}, {disk} is served on node {spelled(theirs)}",
-            f'cpus = "node:{min(theirs)}" keeps them on one',
-        )
+        # Findings where the CPUs that serve a disk differ from those of the tasks, or are on another node
+        if not serving & cpus:
+            yield Finding(
+                "placement.disjoint",
+                "warning",
+                place,
+                f"{where}, {disk} is served on CPUs {spelled(serving)}: every I/O ends on another CPU than it began",
+                f'cpus = "{spelled(serving)}" puts them together',
+            )
+        mine = _nodes_of(cpus, by_node)
+        theirs = _nodes_of(serving, by_node)
+        if theirs - mine:
+            yield Finding(
+                "placement.crosses-nodes",
+                "warning",
+                place,
+                f"{where} are on node {spelled(mine)}, {disk} is served on node {spelled(theirs)}",
+                f'cpus = "node:{min(theirs)}" keeps them on one',
+            )
 
 
 def _nodes_of(cpus: Cpus, by_node: dict[int, Cpus]) -> set[int]:

@@ -55,7 +55,7 @@ class Reader:
             return ""
         text = done.text.strip()
         if done.returncode != 0 or not text:
-            message = done.stderr.decode(errors="replace").strip().splitlines()
+            message = done.error_text.splitlines()
             self.absent[name] = (
                 f"{' '.join(args)}: {message[0] if message else f'exit code {done.returncode}'}"
             )

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from iodelta.errors import RequestError
 from iodelta.machine import Machine, literal
@@ -21,7 +22,7 @@ from iodelta.probe.devices import (
     under,
 )
 from iodelta.probe.identity import Identity, identify, same_device
-from iodelta.probe.mounts import Mount, mount_of, mounts
+from iodelta.probe.mounts import mount_of, mounts
 from iodelta.probe.sysfs import Stat, attribute, boot_id, status
 
 __all__ = [
@@ -87,14 +88,65 @@ def resolve(machine: Machine, path: str) -> Target:
         )
     table = mounts(machine)
     if file_status.is_block:
-        return _block_target(machine, path, real, file_status, table)
+        name = name_of(machine, file_status.rdev)
+        if name is None:
+            raise RequestError(
+                f"block device {file_status.rdev} is not known to this kernel",
+                place=path,
+                remedy="is it a stale device node? `lsblk` lists what exists",
+            )
+        this = device(machine, name)
+        mounted = next((mount for mount in table if mount.devno == this.devno), None)
+        if mounted is None and (fsid := btrfs_of(machine, name)):
+            mounted = next(
+                (mount for mount in table if btrfs_id(machine, mount) == fsid), None
+            )
+        return Target(
+            path=path,
+            kind="block",
+            real_path=real,
+            device=name,
+            devno=this.devno,
+            disk=this.disk,
+            devices=(name,),
+            disks=(this.disk,),
+            mount=mounted.point if mounted else "",
+            fstype=mounted.fstype if mounted else "",
+            size_bytes=this.size_bytes,
+            identity=identify(machine, this),
+        )
     if not (stat.S_ISREG(file_status.mode) or stat.S_ISDIR(file_status.mode)):
         raise RequestError(
             "is neither a block device nor a regular file nor a directory",
             place=path,
             remedy="a character device, pipe or socket cannot be measured",
         )
-    return _file_target(machine, path, real, file_status, table)
+    mount = mount_of(real, table)
+    devices, reason = under(machine, file_status.devno, mount)
+    disks = tuple(dict.fromkeys(device(machine, name).disk for name in devices))
+    single = devices[0] if len(devices) == 1 else None
+    regular = stat.S_ISREG(file_status.mode)
+    size = file_status.size if regular else 0
+    return Target(
+        path=path,
+        kind="file" if regular else "directory",
+        real_path=real,
+        device=single,
+        devno=device(machine, single).devno if single else "",
+        disk=disks[0] if single else None,
+        devices=devices,
+        disks=disks,
+        mount=mount.point if mount else "",
+        fstype=mount.fstype if mount else "",
+        size_bytes=size,
+        identity=Identity(
+            boot_id(machine),
+            file_status.devno,
+            size,
+            backing=f"{file_status.devno} {file_status.inode}",
+        ),
+        reason=reason,
+    )
 
 
 def resolve_tree(machine: Machine, path: str) -> Target:
@@ -122,81 +174,17 @@ def resolve_tree(machine: Machine, path: str) -> Target:
     )
     disks = tuple(dict.fromkeys(chain.from_iterable(place.disks for place in places)))
     if len(devices) == 1:
-        return msgspec.structs.replace(
+        return replace(
             places[0], path=path, real_path=target.real_path, identity=target.identity
         )
-    reason = f"its files lie on {len(devices)} devices" if devices else target.reason
-    return msgspec.structs.replace(
+    return replace(
         target,
         device=None,
         devno="",
         disk=None,
         devices=devices,
         disks=disks,
-        reason=reason,
-    )
-
-
-def _block_target(
-    machine: Machine, path: str, real: str, file_status: Stat, table: tuple[Mount, ...]
-) -> Target:
-    name = name_of(machine, file_status.rdev)
-    if name is None:
-        raise RequestError(
-            f"block device {file_status.rdev} is not known to this kernel",
-            place=path,
-            remedy="is it a stale device node? `lsblk` lists what exists",
-        )
-    this = device(machine, name)
-    mounted = next((mount for mount in table if mount.devno == this.devno), None)
-    if mounted is None and (fsid := btrfs_of(machine, name)):
-        mounted = next(
-            (mount for mount in table if btrfs_id(machine, mount) == fsid), None
-        )
-    return Target(
-        path=path,
-        kind="block",
-        real_path=real,
-        device=name,
-        devno=this.devno,
-        disk=this.disk,
-        devices=(name,),
-        disks=(this.disk,),
-        mount=mounted.point if mounted else "",
-        fstype=mounted.fstype if mounted else "",
-        size_bytes=this.size_bytes,
-        identity=identify(machine, this),
-    )
-
-
-def _file_target(
-    machine: Machine, path: str, real: str, file_status: Stat, table: tuple[Mount, ...]
-) -> Target:
-    mount = mount_of(real, table)
-    devices, reason = under(machine, file_status.devno, mount)
-    disks = tuple(dict.fromkeys(device(machine, name).disk for name in devices))
-    single = devices[0] if len(devices) == 1 else None
-    regular = stat.S_ISREG(file_status.mode)
-    size = file_status.size if regular else 0
-    return Target(
-        path=path,
-        kind="file" if regular else "directory",
-        real_path=real,
-        device=single,
-        devno=device(machine, single).devno if single else "",
-        disk=disks[0] if single else None,
-        devices=devices,
-        disks=disks,
-        mount=mount.point if mount else "",
-        fstype=mount.fstype if mount else "",
-        size_bytes=size,
-        identity=Identity(
-            boot_id(machine),
-            file_status.devno,
-            size,
-            backing=f"{file_status.devno} {file_status.inode}",
-        ),
-        reason=reason,
+        reason=f"its files lie on {len(devices)} devices" if devices else target.reason,
     )
 
 

@@ -56,24 +56,18 @@ def current_uses(machine: Machine) -> Uses:
     for mount in table:
         paths.update(_sources(mount))
     known = statuses(machine, sorted(paths))
-    return Uses(
-        mounts=table,
-        mounted=_mounted(table, known),
-        swapped={path: key(known[path]) for path in swap_paths if path in known},
-        loops=_loops(machine, backing, known),
-    )
-
-
-def _mounted(
-    table: Iterable[Mount], known: Mapping[str, Stat]
-) -> dict[str, tuple[str, ...]]:
-    """Return the mount points of each device, by ``major:minor``."""
+    # The mount points of each device, by `major:minor`
     mounted: dict[str, tuple[str, ...]] = {}
     for mount in table:
         devices = [known[path].rdev for path in _sources(mount) if path in known]
         for number in {mount.devno, *devices}:
             mounted[number] = (*mounted.get(number, ()), mount.point)
-    return mounted
+    return Uses(
+        mounts=table,
+        mounted=mounted,
+        swapped={path: key(known[path]) for path in swap_paths if path in known},
+        loops=_loops(machine, backing, known),
+    )
 
 
 def _sources(mount: Mount) -> list[str]:
@@ -166,8 +160,8 @@ def device_reasons(machine: Machine, name: str, uses: Uses) -> tuple[Reason, ...
 def _sharing(machine: Machine, this: Device) -> Iterator[Device]:
     """``this`` and every other block device that has some of the same sectors of the same disk."""
     yield this
-    for name in (this.disk, *_other_paths(machine, this.disk)):
-        disk = device(machine, name)
+    for disk_name in (this.disk, *_other_paths(machine, this.disk)):
+        disk = device(machine, disk_name)
         for other in (disk, *(device(machine, part) for part in disk.partitions)):
             ends = (
                 this.start + this.size_bytes // 512,
@@ -233,12 +227,29 @@ def _claims(machine: Machine, this: Device, uses: Uses) -> Iterator[Reason]:
             True,
         )
     if not points and not fsid:
-        yield from _mounted_elsewhere(machine, this.name)
+        # Ext4, xfs, f2fs and others list what they have mounted by device, in any mount namespace
+        for entry in machine.glob(f"/sys/fs/*/{sysfs_name(this.name)}"):
+            fstype = entry.split("/")[3]
+            yield Reason(
+                f"/dev/{this.name}",
+                f"is mounted ({fstype}) in another mount namespace",
+                "unmount it first",
+                True,
+            )
     for path, number in uses.swapped.items():
         if number == this.devno:
             yield Reason(node, "is swapped on", f"`swapoff {path}` first", True)
     for holder in this.holders:
-        what = _holder_kind(machine, holder)
+        base = f"/sys/class/block/{sysfs_name(holder)}"
+        uuid = attribute(machine, f"{base}/dm/uuid")
+        if uuid is not None:
+            what = {"LVM": "LVM", "CRYPT": "LUKS", "mpath": "multipath"}.get(
+                uuid.split("-")[0], "device mapper"
+            )
+        elif attribute(machine, f"{base}/md/level") is not None:
+            what = "md"
+        else:
+            what = "bcache" if holder.startswith("bcache") else "the device"
         yield Reason(
             node,
             f"is held by {what} /dev/{holder}",
@@ -255,18 +266,6 @@ def _claims(machine: Machine, this: Device, uses: Uses) -> Iterator[Reason]:
             )
 
 
-def _mounted_elsewhere(machine: Machine, name: str) -> Iterator[Reason]:
-    """ext4, xfs, f2fs and others list what they have mounted by device, in any mount namespace."""
-    for entry in machine.glob(f"/sys/fs/*/{sysfs_name(name)}"):
-        fstype = entry.split("/")[3]
-        yield Reason(
-            f"/dev/{name}",
-            f"is mounted ({fstype}) in another mount namespace",
-            "unmount it first",
-            True,
-        )
-
-
 def _loop_claims(machine: Machine, this: Device, uses: Uses) -> Iterator[Reason]:
     """Yield a loop device writes to its backing file, so other users of that are users of this device."""
     backing = uses.loops.get(this.disk)
@@ -274,11 +273,10 @@ def _loop_claims(machine: Machine, this: Device, uses: Uses) -> Iterator[Reason]
         return
     for other, theirs in uses.loops.items():
         if other != this.disk and _one(theirs, backing):
-            remedy = f"`losetup -d /dev/{other}` first"
             yield Reason(
                 f"/dev/{this.disk}",
                 f"has the same backing file as /dev/{other}",
-                remedy,
+                f"`losetup -d /dev/{other}` first",
                 True,
             )
     if _one(backing, uses.swapped.values()):
@@ -296,15 +294,3 @@ def _loop_claims(machine: Machine, this: Device, uses: Uses) -> Iterator[Reason]
         del other_loops[this.disk]
         below = msgspec.structs.replace(uses, loops=other_loops)
         yield from device_reasons(machine, lower, below)
-
-
-def _holder_kind(machine: Machine, holder: str) -> str:
-    base = f"/sys/class/block/{sysfs_name(holder)}"
-    uuid = attribute(machine, f"{base}/dm/uuid")
-    if uuid is not None:
-        return {"LVM": "LVM", "CRYPT": "LUKS", "mpath": "multipath"}.get(
-            uuid.split("-")[0], "device mapper"
-        )
-    if attribute(machine, f"{base}/md/level") is not None:
-        return "md"
-    return "bcache" if holder.startswith("bcache") else "the device"

@@ -14,21 +14,20 @@ from iodelta.experiment import Experiment, Prepare
 from iodelta.grouping import grouped
 from iodelta.lab.account import Account
 from iodelta.lab.bench import problem_of
-from iodelta.lab.conditioning import (
+from iodelta.lab.disksession import DiskPlan, DiskSurvey, read_plan
+from iodelta.lab.diskstate import Known, findings
+from iodelta.lab.folder import Folder, Preparing, Session
+from iodelta.lab.plan import kinds_of
+from iodelta.lab.preparing import (
     Round,
     State,
     least_written,
     overwritten,
     parts_of_fill,
+    rounds_of,
     unbroken,
     window_of,
 )
-from iodelta.lab.disksession import DiskPlan, DiskSurvey, read_plan
-from iodelta.lab.diskstate import Known, findings
-from iodelta.lab.events import Session
-from iodelta.lab.folder import Folder, Preparing
-from iodelta.lab.preparing import rounds_of
-from iodelta.lab.superblocks import kinds_of
 from iodelta.plural import plural
 from iodelta.probe.topology import Target
 from iodelta.stats.rounds import RANGE, SLOPE, Window, departure

@@ -16,8 +16,15 @@ import msgspec
 from iodelta.decoding import decoder
 from iodelta.errors import IodeltaError, MeasureError
 from iodelta.lab.account import Account as Journal
-from iodelta.lab.events import Ended, Event, Started
-from iodelta.lab.folder import JOURNAL, CountFolder, DiskFolder, Folder
+from iodelta.lab.folder import (
+    JOURNAL,
+    CountFolder,
+    DiskFolder,
+    Ended,
+    Event,
+    Folder,
+    Started,
+)
 from iodelta.lab.journal import READINGS, whole
 from iodelta.lab.judged import counted_trials, judge_folder, seconds_left
 from iodelta.lab.opened import read_member

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from iodelta.lab.superblocks import kinds_of
+from iodelta.lab.plan import kinds_of
 from iodelta.parts.scenarios.model import Need
 from iodelta.report.stories.plan import (
     asked,

@@ -357,7 +357,7 @@ def _rehearse(
     target. Nothing is made or booted for it. Raises IodeltaError."""
     from iodelta.cli.running import looked
     from iodelta.experiment import parse
-    from iodelta.lab.guests import check_here
+    from iodelta.lab.boots import check_here
     from iodelta.lab.plan import make_plan
     from iodelta.machine import throw_away
     from iodelta.parts.scenarios.answers import ScenarioPlanAnswer

@@ -13,10 +13,10 @@ from iodelta.lab.plan import (
     Plan,
     boot_seconds,
     carry_over,
+    kinds_of,
     warnings,
 )
 from iodelta.lab.setup import Survey
-from iodelta.lab.superblocks import kinds_of
 from iodelta.plural import listed, plural
 from iodelta.report.stories.disk_plan import cost_fact, holding
 from iodelta.report.stories.story import PLAIN, Detail, Item, Section, Story, section
