@@ -18,6 +18,7 @@ import pytest
 from test_guard import on_devices
 
 from iodelta.errors import IodeltaError, RefusedError
+from iodelta.lab.folder import Ended, Folder, now
 from iodelta.lab.guard import check_write, scratch_directory
 from iodelta.lab.workdir import workdir
 from iodelta.machine import LocalMachine
@@ -114,6 +115,20 @@ def over_a_scratch_file(path: Path, work: str, engine: str) -> None:
         HERE.run(["rm", "-f", "--", f"{inside}/file"])
 
 
+def over_results(path: Path, work: str, engine: str) -> None:
+    """What a run does to its folder: a line of its journal, raw files, what a report keeps."""
+    folder = Folder.open(path)
+    with folder.writing():
+        folder.write_raw(1, {"fio.json": b"{}" * 99})
+        folder.append(Ended(now(), "interrupted"))
+    folder.write("verdict.json", b"{}")
+
+
+def over_new_results(path: Path, work: str, engine: str) -> None:
+    """What a run does that is refused at once: its folder is made and deleted."""
+    Folder.begin(path, "question", {"clock": "wall"}).remove()
+
+
 def write(path: str, engine: str) -> None:
     """Write to a file, by dd or by an engine of fio."""
     words = ["dd", "if=/dev/zero", f"of={path}", "bs=4k", "count=1", "conv=notrunc", "status=none"]
@@ -129,6 +144,8 @@ USES: dict[str, tuple[Callable[[Path, str, str], None], str, str, str]] = {
     "a directory above the file": (over_a_file, "sub/data", "sub", ""),
     "the scratch directory": (over_a_scratch_file, "", "iodelta-scratch", ""),
     "a directory above the scratch directory": (over_a_scratch_file, "sub", "sub", ""),
+    "the results": (over_results, "results", "results", ""),
+    "a directory above new results": (over_new_results, "sub/results", "sub", ""),
 }
 """What is done, to what in the home, what is exchanged meanwhile, and what of the victim the link leads to."""
 
@@ -137,6 +154,7 @@ def race(place: Place, use: str, times: int, engine: str = "") -> None:
     """Use it until it worked so often, while the other user does their worst."""
     act, target, exchanged, leads_to = USES[use]
     (place.home / "iodelta-scratch").mkdir(mode=0o700)
+    Folder.begin(place.home / "results", "question", {"clock": "wall"})
     left = times
     with workdir(HERE) as work, place.exchanging(exchanged, place.victim / leads_to):
         while left or place.swaps_so_far() < 2000:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 import statistics
 import time
 from itertools import chain
@@ -241,7 +240,7 @@ def _measure(
         )
     except RequestError:
         if not Account(folder.events()).sessions:
-            shutil.rmtree(path)
+            folder.remove()
         raise
     journal = Account(folder.events())
     trials = load_trials(folder, journal.counted(v.name for v in experiment.variants))

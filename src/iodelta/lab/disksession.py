@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import shutil
 from pathlib import Path
 from typing import Literal
 
@@ -114,7 +113,7 @@ def start(
         return folder, go(folder, machine, control)
     except RequestError:
         if not Account(folder.events()).begun:
-            shutil.rmtree(path)
+            folder.remove()
         raise
 
 

@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, BinaryIO, Literal, TypeVar
 
 import msgspec
 import zstandard
@@ -292,6 +292,47 @@ class Folder:
         self._read: set[str] = set()
         """Names of the files that were read and found to be as they were sealed."""
         self._unpacker: zstandard.ZstdDecompressor | None = None
+        self._place = path
+        """The folder by its descriptor while it is written to."""
+        self._number: tuple[int, int] | None = None
+        """Device and inode of the folder when it was first seen."""
+        with contextlib.suppress(OSError):
+            self._number = _number_of(os.stat(path))
+
+    @contextlib.contextmanager
+    def _entered(self) -> Iterator[Path]:
+        """Open the folder for what is written meanwhile: another user may exchange its name for a link at any time.
+
+        Raises MeasureError where the name leads to another directory than when it was first seen."""
+        if self._place != self.path:
+            yield self._place
+            return
+        try:
+            flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+            descriptor = os.open(self.path, flags)
+        except OSError as error:
+            raise self._failed(error) from error
+        try:
+            number = _number_of(os.fstat(descriptor))
+            if self._number not in (None, number):
+                raise MeasureError(
+                    "another directory has this name by now: somebody exchanged it",
+                    place=str(self.path),
+                    remedy="choose a directory in which only you may rename anything",
+                )
+            self._number, self._place = number, Path(f"/proc/self/fd/{descriptor}")
+            self._journal.at = self._place / JOURNAL
+            yield self._place
+        finally:
+            self._place, self._journal.at = self.path, self.path / JOURNAL
+            os.close(descriptor)
+
+    def remove(self) -> None:
+        """Delete the folder with what is in it; nothing that has its name by now."""
+        with self._entered() as place:
+            _empty(place)
+        with contextlib.suppress(OSError):
+            self.path.rmdir()
 
     @classmethod
     @contextlib.contextmanager
@@ -306,13 +347,32 @@ class Folder:
                 place=str(path),
                 remedy="name a new folder with --folder",
             )
-        draft = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+        name, made, descriptors = (
+            f".{path.name}.{uuid.uuid4().hex[:8]}",
+            False,
+            list[int](),
+        )
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
         try:
-            (draft / RAW).mkdir(parents=True)
-            yield cls(draft)
-            _sync_directory(draft)
-            draft.rename(path)
-            _sync_directory(path.parent)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptors.append(parent := os.open(path.parent, flags))
+            if not os.geteuid() and not _is_there(parent, path.parent.absolute()):
+                raise MeasureError(
+                    "a link on its way was made or exchanged by another user"
+                )
+            os.mkdir(name, dir_fd=parent)
+            inside = os.open(name, flags | os.O_NOFOLLOW, dir_fd=parent)
+            descriptors.append(inside)
+            if os.listdir(inside):
+                raise MeasureError("somebody exchanged it while it was made")
+            os.mkdir(RAW, dir_fd=inside)
+            draft = cls(path.with_name(name))
+            draft._number = _number_of(os.fstat(inside))
+            yield draft
+            os.fsync(inside)
+            os.rename(name, path.name, src_dir_fd=parent, dst_dir_fd=parent)
+            made = True
+            os.fsync(parent)
         except (OSError, MeasureError) as error:
             what = error.what if isinstance(error, MeasureError) else error.strerror
             raise MeasureError(
@@ -321,7 +381,12 @@ class Folder:
                 remedy="nothing was started; free some space, or name another folder with --folder",
             ) from error
         finally:
-            shutil.rmtree(draft, ignore_errors=True)
+            if len(descriptors) == 2 and not made:
+                _empty(Path(f"/proc/self/fd/{descriptors[1]}"))
+                with contextlib.suppress(OSError):
+                    os.rmdir(name, dir_fd=descriptors[0])
+            for descriptor in descriptors:
+                os.close(descriptor)
 
     @classmethod
     def begin(
@@ -340,7 +405,9 @@ class Folder:
                 draft.append(
                     Planned(now(), sha256(written), sha256(text.encode()), __version__)
                 )
-        return KINDS[getattr(plan, "clock", WALL)](path)
+        folder = KINDS[getattr(plan, "clock", WALL)](path)
+        folder._number = draft._number
+        return folder
 
     @classmethod
     def open(cls, path: Path) -> Folder:
@@ -360,25 +427,25 @@ class Folder:
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file whole or not at all: a reader never sees half of it. Synced. Raises MeasureError."""
-        final = self.path / name
-        temporary = final.with_name(f".{final.name}.{os.getpid()}")
-        try:
-            with open(temporary, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fdatasync(file.fileno())
-            temporary.replace(final)
-            _sync_directory(final.parent)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise self._failed(error) from error
+        with self._entered() as place:
+            temporary = place / f".{name}.{os.getpid()}"
+            try:
+                with _new(temporary) as file:
+                    file.write(data)
+                    file.flush()
+                    os.fdatasync(file.fileno())
+                temporary.replace(place / name)
+                _sync_directory(place)
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    temporary.unlink()
+                raise self._failed(error) from error
         if name not in DERIVED:
             self._unsealed[name] = file_seal(data)
 
     def has(self, name: str) -> bool:
         """Return whether there is such a file."""
-        return has_member(self.path, name)
+        return has_member(self._place, name)
 
     def read(self, name: str) -> bytes:
         """Return a file's bytes, as they were sealed if they were. Raises MeasureError."""
@@ -391,7 +458,7 @@ class Folder:
 
     def _bytes(self, name: str) -> bytes:
         try:
-            return read_member(self.path, name)
+            return read_member(self._place, name, shown=self.path)
         except FileNotFoundError as error:
             raise MeasureError(
                 f"cannot read: {error.strerror}",
@@ -451,10 +518,18 @@ class Folder:
         # (``lab/integrity.py``).
         self._journal.sync()
         compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
-        try:
-            with contextlib.ExitStack() as stack:
+        with self._entered() as place, contextlib.ExitStack() as stack:
+            try:
+                # Through no link that somebody made of the directory.
+                flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+                raw = os.open(place / RAW, flags)
+                stack.callback(os.close, raw)
                 files = [
-                    stack.enter_context(open(self.path / _raw_name(trial, kind), "wb"))
+                    stack.enter_context(
+                        _new(
+                            Path(f"/proc/self/fd/{raw}", _raw_name(trial, kind)[4:]),
+                        )
+                    )
                     for kind in kinds
                 ]
                 written = {
@@ -465,10 +540,10 @@ class Folder:
                     file.flush()
                 for file in files:
                     os.fdatasync(file.fileno())
-            # A new file's name is its directory's data: on btrfs the journal's own sync would not bring it along.
-            _sync_directory(self.path / RAW)
-        except OSError as error:
-            raise self._failed(error) from error
+                # A new file's name is its directory's data: on btrfs the journal's own sync would not bring it along.
+                os.fsync(raw)
+            except OSError as error:
+                raise self._failed(error) from error
         self._unsealed |= {
             _raw_name(trial, kind): file_seal(data) for kind, data in written.items()
         }
@@ -498,14 +573,16 @@ class Folder:
     def raw_names(self) -> list[str]:
         """Return names of the raw files, ``raw/`` included."""
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            return [f"{RAW}/{name}" for name in os.listdir(self.path / RAW)]
+            return [f"{RAW}/{name}" for name in os.listdir(self._place / RAW)]
         return []
 
     # ----------------------------------------------------------------------------------------------- journal
 
-    def writing(self) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
         """Hold the folder for writing; a torn last line is cut. Raises RequestError when another run holds it."""
-        return self._journal.held()
+        with self._entered(), self._journal.held():
+            yield
 
     def append(self, event: Event, *, sync: bool = True) -> None:
         """Append to the journal and sync it; the line seals every file that was written since the one before.
@@ -566,7 +643,7 @@ class Folder:
             else ""
         )
         return MeasureError(
-            f"cannot write to the experiment folder: {error.strerror}",
+            f"cannot write to the experiment folder: {os.strerror(error.errno or 0)}",
             place=str(self.path),
             remedy=remedy
             or f"make it writable, then `iodelta run {pasted(self.path)}` continues it",
@@ -641,6 +718,37 @@ def holds_preparation(path: Path) -> bool:
 
 def _class_at(path: Path) -> type[Folder] | None:
     return kind_of(Folder(path)) if (path / EXPERIMENT).is_file() else None
+
+
+def _number_of(stat: os.stat_result) -> tuple[int, int]:
+    return stat.st_dev, stat.st_ino
+
+
+def _is_there(descriptor: int, path: Path) -> bool:
+    """Return whether what is open is what the path leads to, by no link that a user other than root may have made."""
+    from iodelta.machine import LocalMachine
+    from iodelta.machine.held import way_to
+
+    try:
+        way = way_to(LocalMachine(), str(path))
+    except RequestError:
+        return False
+    return os.readlink(f"/proc/self/fd/{descriptor}") == way.path
+
+
+def _new(path: Path) -> BinaryIO:
+    """Make a file anew, in place of one that has the name: no link is followed, and no other name of it is written to."""
+    path.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o666), "wb")
+
+
+def _empty(place: Path) -> None:
+    for entry in os.scandir(place):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        else:
+            os.unlink(entry.path)
 
 
 def _sync_directory(path: Path) -> None:

@@ -80,7 +80,8 @@ class Journal(Generic[Event]):
         owner: str = "folder",
         read: Callable[[], bytes] | None = None,
     ) -> None:
-        self.path = path
+        self.path = self.at = path
+        """The name for messages, and the path by which it is opened."""
         self._decoder = decoder
         self._failed = failed
         self._bytes = read or self._file
@@ -139,7 +140,7 @@ class Journal(Generic[Event]):
 
     def _file(self) -> bytes:
         try:
-            return read_member(self.path.parent, self.path.name)
+            return read_member(self.at.parent, self.at.name, shown=self.path.parent)
         except FileNotFoundError:
             return b""
 
@@ -159,9 +160,7 @@ class Journal(Generic[Event]):
         shall ``wait``, and MeasureError when a line is not what was written: nothing is added to such a file."""
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-            descriptor = os.open(
-                self.path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644
-            )
+            descriptor = os.open(self.at, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
         except OSError as error:
             raise self._failed(error) from error
         try:

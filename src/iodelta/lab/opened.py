@@ -37,15 +37,16 @@ LARGEST = 512 << 20
 """Bytes of a member by the end of its name, and of any other."""
 
 
-def opened(folder: Path | str, name: str) -> int:
-    """Return a descriptor of a member, to be closed. Raises FileNotFoundError, MeasureError for what is no regular
-    file.
+def opened(folder: Path | str, name: str, shown: Path | None = None) -> int:
+    """Return a descriptor of a member, to be closed; messages name the folder as ``shown``.
+
+    Raises FileNotFoundError, MeasureError for what is no regular file.
     """
-    place = f"{folder}/{name}"
+    place = f"{shown or folder}/{name}"
     if not MEMBER.fullmatch(name):
         raise MeasureError(
             f"{name[:80]!r} is not the name of a file of such a folder",
-            place=str(folder),
+            place=str(shown or folder),
         )
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     *parts, last = name.split("/")
@@ -83,15 +84,18 @@ def opened(folder: Path | str, name: str) -> int:
             raise MeasureError(f"cannot read: {what}", place=place) from error
 
 
-def read_member(folder: Path | str, name: str, begin: int = 0) -> bytes:
+def read_member(
+    folder: Path | str, name: str, begin: int = 0, shown: Path | None = None
+) -> bytes:
     """Return the bytes of a member from ``begin``. Raises FileNotFoundError, MeasureError."""
     limit = LIMITS.get(name[name.rfind(".") :], LARGEST)
-    with os.fdopen(opened(folder, name), "rb", buffering=0) as file:
+    place = f"{shown or folder}/{name}"
+    with os.fdopen(opened(folder, name, shown), "rb", buffering=0) as file:
         try:
             if os.fstat(file.fileno()).st_size - begin > limit:
                 raise MeasureError(
                     f"has more than {limit >> 20} MiB, which iodelta never writes there",
-                    place=f"{folder}/{name}",
+                    place=place,
                 )
             file.seek(begin)
             data = file.read(limit + 1)
@@ -101,7 +105,7 @@ def read_member(folder: Path | str, name: str, begin: int = 0) -> bytes:
         except OSError as error:
             raise MeasureError(
                 f"cannot read: {error.strerror}",
-                place=f"{folder}/{name}",
+                place=place,
             ) from error
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -68,7 +67,7 @@ def start(
         go(folder, machine, control, others=others)
     except RequestError:
         if not Account(folder.events()).begun:
-            shutil.rmtree(path)
+            folder.remove()
         raise
     return folder
 
@@ -171,6 +170,8 @@ def go(
 
     try:
         with folder.writing():
+            # Once more, of what is written to: another user may have exchanged the name since.
+            plan = read_plan(folder)
             for one in machines:
                 if not throw_away(one):
                     settle_pending(one, control.watcher, plan.identifier)
