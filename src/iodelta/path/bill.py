@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
 
-from iodelta.path.footprint import Footprint, Measured
+from iodelta.path.footprint import Footprint
 from iodelta.path.functions import CLASSES, USER, Cost
-from iodelta.path.tables import Costs, Function
+from iodelta.path.tables import Function
 
 CERTAIN = 0.5
 """Least change of a class in instructions per I/O: at least half of all I/Os have one more."""
@@ -65,33 +64,6 @@ class Bill(msgspec.Struct, frozen=True):
     """Every class of instructions."""
 
 
-def bill(
-    cell: str,
-    variant: str,
-    costs: tuple[Cost, Cost],
-    footprint: Footprint | None = None,
-) -> Bill:
-    """Return the bill of a cell from the costs of its I/Os under baseline and variant; with a ``footprint``, its
-    medians.
-    """
-    ios = min(cost.ios for cost in costs)
-    charges = [
-        _charge(kind, ios, *(cost.classes.get(kind, {}) for cost in costs))
-        for kind in CLASSES
-    ]
-    if footprint:
-        charges = [_exact(charge, footprint.of(charge.kind)) for charge in charges]
-    return Bill(cell, variant, tuple(charges))
-
-
-def _exact(charge: Charge, measured: Measured) -> Charge:
-    """Return the same charge with medians; its bar is that of the layout sweep, if there was one."""
-    bar = charge.bar if measured.bar is None else measured.bar + CERTAIN
-    return msgspec.structs.replace(
-        charge, baseline=measured.baseline, value=measured.value, bar=bar, exact=True
-    )
-
-
 def bar(kind: str, ios: int) -> float:
     """Least change per I/O that shows that a path has more of a class: two runs that differ by ``ios`` I/Os may differ
     by less for other reasons."""
@@ -100,14 +72,33 @@ def bar(kind: str, ios: int) -> float:
     return max(CERTAIN, STRAY / ios)
 
 
-def _charge(kind: str, ios: int, before: Costs, after: Costs) -> Charge:
-    rows = list(_kernel(before, after))
-    rows.sort(key=lambda row: (-abs(row.change), row.name))
-    explained = [row for row in rows[:EXPLAINED] if abs(row.change) >= LEAST_CHANGE]
-    totals = (sum(row.baseline for row in rows), sum(row.value for row in rows))
-    return Charge(kind, *totals, tuple(explained), bar(kind, ios))
-
-
-def _kernel(before: Costs, after: Costs) -> Iterator[Function]:
-    for name in (before.keys() | after.keys()) - {USER}:
-        yield Function(name, before.get(name, 0.0), after.get(name, 0.0))
+def bill(
+    cell: str,
+    variant: str,
+    costs: tuple[Cost, Cost],
+    footprint: Footprint | None = None,
+) -> Bill:
+    """Return the bill of a cell from the costs of its I/Os under baseline and variant; with a ``footprint``, its
+    medians, against the bar of the layout sweep, if there was one.
+    """
+    ios = min(cost.ios for cost in costs)
+    charges = []
+    for kind in CLASSES:
+        before, after = (cost.classes.get(kind, {}) for cost in costs)
+        names = (before.keys() | after.keys()) - {USER}
+        rows = [
+            Function(name, before.get(name, 0.0), after.get(name, 0.0))
+            for name in names
+        ]
+        rows.sort(key=lambda row: (-abs(row.change), row.name))
+        values = (sum(row.baseline for row in rows), sum(row.value for row in rows))
+        least = bar(kind, ios)
+        if footprint:
+            measured = footprint.of(kind)
+            values = (measured.baseline, measured.value)
+            least = least if measured.bar is None else measured.bar + CERTAIN
+        explained = tuple(
+            row for row in rows[:EXPLAINED] if abs(row.change) >= LEAST_CHANGE
+        )
+        charges.append(Charge(kind, *values, explained, least, footprint is not None))
+    return Bill(cell, variant, tuple(charges))

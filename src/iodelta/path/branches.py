@@ -8,7 +8,7 @@ call; and if the caller itself calls most of a function's callees on the other s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 import msgspec
@@ -63,24 +63,19 @@ class CallTree(msgspec.Struct, frozen=True):
     """Why there is no tree."""
 
 
-def call_tree(cell: str, variant: str, sides: tuple[Calls, Calls]) -> CallTree:
+def call_tree(cell: str, variant: str, sides: Sequence[Calls]) -> CallTree:
     """Return the difference of a cell's calls under baseline and variant."""
-    orphans = (sides[0].orphans, sides[1].orphans)
-    for side, name in zip(sides, ("the baseline", variant), strict=True):
+    before, after = sides
+    orphans = (before.orphans, after.orphans)
+    for side, name in ((before, "the baseline"), (after, variant)):
         if side.refused:
-            return CallTree(
-                cell=cell,
-                variant=variant,
-                roots=(),
-                orphans=orphans,
-                refused=f"{name}: {side.refused}",
-            )
-    pair = (_plant(sides[0].paths), _plant(sides[1].paths))
-    roots = [
+            return CallTree(cell, variant, (), orphans, f"{name}: {side.refused}")
+    pair = [_plant(side.paths) for side in sides]
+    roots = (
         _merged(root, *(tree.children.get(root, _Node()) for tree in pair))
         for root in (KERNEL, INTERRUPTS)
-    ]
-    return CallTree(cell=cell, variant=variant, roots=tuple(roots), orphans=orphans)
+    )
+    return CallTree(cell, variant, tuple(roots), orphans)
 
 
 class _Node:
@@ -118,27 +113,12 @@ def _merged(name: str, before: _Node, after: _Node) -> Branch:
     if len(small) == 1:
         large = branches
     elif small:
-        large.append(_summed(small))
-    return Branch(
-        name=name,
-        baseline=before.whole,
-        value=after.whole,
-        own_baseline=before.own,
-        own_value=after.own,
-        children=tuple(large),
-    )
-
-
-def _summed(small: list[Branch]) -> Branch:
-    baseline = sum(branch.baseline for branch in small)
-    value = sum(branch.value for branch in small)
-    return Branch(
-        name=SMALL,
-        baseline=baseline,
-        value=value,
-        own_baseline=baseline,
-        own_value=value,
-    )
+        sums = (
+            sum(branch.baseline for branch in small),
+            sum(branch.value for branch in small),
+        )
+        large.append(Branch(SMALL, *sums, *sums))
+    return Branch(name, before.whole, after.whole, before.own, after.own, tuple(large))
 
 
 def _pairs(before: _Node, after: _Node) -> Iterator[tuple[str, tuple[_Node, _Node]]]:
@@ -188,45 +168,35 @@ def _alike(
     """Pairs of names that count as one function, most similar first; each name once."""
     pairs = product(sorted(left), sorted(right))
     scores = [
-        (_likeness((old, left[old]), (new, right[new])), old, new) for old, new in pairs
+        (-_likeness(old, left[old], new, right[new]), old, new) for old, new in pairs
     ]
-    scores.sort(key=lambda score: (-score[0], score[1], score[2]))
     taken: set[str] = set()
     chosen = []
-    for share, old, new in scores:
-        if share >= SHARED and not taken & {old, new}:
+    for share, old, new in sorted(scores):
+        if -share >= SHARED and not taken & {old, new}:
             taken |= {old, new}
             chosen.append((old, new))
     return chosen
 
 
-def _likeness(a: tuple[str, _Node], b: tuple[str, _Node]) -> float:
-    """Return the share of two functions that is common; from ``SHARED`` on they count as one that was renamed."""
-    (old, left), (new, right) = a, b
-    calls = [_calls(name, node) for name, node in (a, b)]
+def _likeness(old: str, left: _Node, new: str, right: _Node) -> float:
+    """Return the share of two functions that is common; from ``SHARED`` on they count as one that was renamed. One name
+    may also be the other with more words before or after it: kmem_cache_alloc, kmem_cache_alloc_noprof."""
+    calls = []
+    for name, node in ((old, left), (new, right)):
+        by_name: dict[str, float] = {**node.by_name}
+        by_name[name] = by_name.get(name, 0.0) - node.own
+        calls.append(by_name)
     share = _common(calls[0], calls[1])
     if share >= SHARED:
         # The instructions of the functions themselves have two names, so they are counted as shared.
         share = _common({**calls[0], "": left.own}, {**calls[1], "": right.own})
     smaller, larger = sorted((left.whole, right.whole))
-    if share < SHARED and _extends(old, new) and smaller >= SHARED * larger:
-        return SHARED
-    return share
-
-
-def _calls(name: str, node: _Node) -> dict[str, float]:
-    """Return what a function's callees execute, by name."""
-    calls: dict[str, float] = {**node.by_name}
-    calls[name] = calls.get(name, 0.0) - node.own
-    return calls
-
-
-def _extends(old: str, new: str) -> bool:
-    """Return whether one name is the other with more words before or after it: kmem_cache_alloc,
-    kmem_cache_alloc_noprof.
-    """
     shorter, longer = sorted((old.strip("_"), new.strip("_")), key=len)
-    return longer.startswith(f"{shorter}_") or longer.endswith(f"_{shorter}")
+    extends = longer.startswith(f"{shorter}_") or longer.endswith(f"_{shorter}")
+    return (
+        SHARED if share < SHARED and extends and smaller >= SHARED * larger else share
+    )
 
 
 def _common(a: Mapping[str, float], b: Mapping[str, float]) -> float:

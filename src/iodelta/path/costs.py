@@ -13,7 +13,7 @@ from iodelta.path.bill import Bill, bill
 from iodelta.path.footprint import Footprint
 from iodelta.path.functions import Cost, Symbols, per_io
 from iodelta.path.output import Output, cell_of
-from iodelta.path.plan import BootPlan, PathPlan
+from iodelta.path.plan import PathPlan
 from iodelta.path.tables import FunctionTable, Timed, in_flight, table
 
 
@@ -36,27 +36,43 @@ def costed(
     for boot in plan.boots:
         counted = boot.purpose in ("functions", "anatomy") and not boot.seed
         if counted and boot.number in outputs:
-            costs[boot.variant] = _costs(folder, boot, outputs[boot.number])
+            place, output = boot.place(folder), outputs[boot.number]
+            counts = folder.read_raw(boot.number, "counts")
+            try:
+                costs[boot.variant] = per_io(
+                    counts, Symbols(output.symbols), ios_of(output, place)
+                )
+            except ValueError as error:
+                raise MeasureError(
+                    f"the counts of boot {boot.number} are damaged: {error}",
+                    place=place,
+                ) from error
     for number, variant, before, after in plan.against_baseline(costs):
         yield Costed(
-            number=number,
-            cell=plan.experiment.cells[number].name,
-            variant=variant,
-            costs=(before, after),
+            number, plan.experiment.cells[number].name, variant, (before, after)
         )
 
 
 def function_tables(
     plan: PathPlan, outputs: Mapping[int, Output], costed: Sequence[Costed]
 ) -> Iterator[FunctionTable]:
-    """Yield the tables, each checked against the medians of the boots that are judged."""
+    """Yield the tables, each checked against the medians of the boots that are judged. A table covers all directions,
+    so it has no median where a cell's I/Os have several."""
+    experiment = plan.experiment
     for pair in costed:
+        timed = []
+        for name in (experiment.baseline, pair.variant):
+            output = cell_of(outputs, plan.exact(name), pair.number)
+            depth = in_flight(
+                experiment.cells[pair.number].options_under(experiment.variant(name))
+            )
+            if output is not None and len(output.latencies) == 1 and depth:
+                (counts,) = output.latencies.values()
+                timed.append(Timed(counts.median, depth))
         before, after = pair.costs
-        timed = _both_timed(
-            plan, outputs, (plan.experiment.baseline, pair.variant), pair.number
-        )
+        both = (timed[0], timed[1]) if len(timed) == 2 else None
         yield table(
-            pair.cell, pair.variant, (before.instructions, after.instructions), timed
+            pair.cell, pair.variant, (before.instructions, after.instructions), both
         )
 
 
@@ -64,40 +80,10 @@ def bills(costed: Sequence[Costed], footprints: Sequence[Footprint]) -> Iterator
     """Yield the bill of each pair whose boots both counted classes of instructions."""
     medians = {(pair.cell, pair.variant): pair for pair in footprints if pair.by_ios}
     for pair in costed:
-        before, after = pair.costs
-        if before.classes and after.classes:
-            exact = medians.get((pair.cell, pair.variant))
-            yield bill(pair.cell, pair.variant, (before, after), exact)
-
-
-def _both_timed(
-    plan: PathPlan, outputs: Mapping[int, Output], pair: tuple[str, str], number: int
-) -> tuple[Timed, Timed] | None:
-    before, after = (_timed(plan, outputs, name, number) for name in pair)
-    return (before, after) if before and after else None
-
-
-def _costs(folder: Folder, boot: BootPlan, output: Output) -> Mapping[int, Cost]:
-    """Return what an I/O of each cell of a boot costs. Raises MeasureError."""
-    place = boot.place(folder)
-    counts = folder.read_raw(boot.number, "counts")
-    try:
-        return per_io(counts, Symbols(output.symbols), ios_of(output, place))
-    except ValueError as error:
-        raise MeasureError(
-            f"the counts of boot {boot.number} are damaged: {error}", place=place
-        ) from error
-
-
-def _timed(
-    plan: PathPlan, outputs: Mapping[int, Output], variant: str, number: int
-) -> Timed | None:
-    """Return the median of a cell; None if its I/Os have several directions, since a table covers all of them."""
-    output = cell_of(outputs, plan.exact(variant), number)
-    experiment = plan.experiment
-    cell = experiment.cells[number]
-    depth = in_flight(cell.options_under(experiment.variant(variant)))
-    if output is None or len(output.latencies) != 1 or not depth:
-        return None
-    (counts,) = output.latencies.values()
-    return Timed(counts.median, depth)
+        if all(cost.classes for cost in pair.costs):
+            yield bill(
+                pair.cell,
+                pair.variant,
+                pair.costs,
+                medians.get((pair.cell, pair.variant)),
+            )

@@ -112,50 +112,34 @@ def read(epochs: bytes, ios: Mapping[int, int]) -> dict[int, Epochs]:
         # A cell has two phases, an odd one and an even one, which is its second run.
         if phase % 2 == 0:
             rows[phase // 2 - 1].append(values)
-    return {cell: _epochs(rows[cell], ios[cell]) for cell in rows.keys() & ios.keys()}
-
-
-def _epochs(rows: Sequence[Sequence[int]], ios: int) -> Epochs:
-    medians = [float(statistics.median(column)) for column in zip(*rows, strict=True)]
-    each = (len(rows) + 1) / (2 * ios)
-    by_scope: dict[str, dict[str, float]] = {scope: {} for scope in SCOPES}
-    for (scope, name), median in zip(product(SCOPES, MEASURES), medians, strict=True):
-        by_scope[scope][name] = median
-    return Epochs(by_scope, each)
+    found = {}
+    for cell in rows.keys() & ios.keys():
+        columns = zip(*rows[cell], strict=True)
+        by_scope: dict[str, dict[str, float]] = {scope: {} for scope in SCOPES}
+        for (scope, name), column in zip(
+            product(SCOPES, MEASURES), columns, strict=True
+        ):
+            by_scope[scope][name] = float(statistics.median(column))
+        found[cell] = Epochs(by_scope, (len(rows[cell]) + 1) / (2 * ios[cell]))
+    return found
 
 
 def footprint(
     cell: str,
     variant: str,
-    sides: tuple[Epochs, Epochs],
-    layouts: tuple[Sequence[Epochs], Sequence[Epochs]],
+    sides: Sequence[Epochs],
+    layouts: Sequence[Sequence[Epochs]],
 ) -> Footprint:
     """Return a cell's footprint under baseline and variant; ``layouts`` are those of their boots with other address
     layouts."""
-    measures = [
-        _measured(name, scope, sides, layouts)
-        for scope, name in product(SCOPES, MEASURES)
-    ]
-    return Footprint(
-        cell=cell,
-        variant=variant,
-        measures=tuple(measures),
-        each=(sides[0].each, sides[1].each),
-    )
-
-
-def _measured(
-    name: str,
-    scope: Scope,
-    sides: tuple[Epochs, Epochs],
-    layouts: tuple[Sequence[Epochs], Sequence[Epochs]],
-) -> Measured:
-    values = [side.medians[scope][name] for side in sides]
-    ranges = []
-    for value, others in zip(values, layouts, strict=True):
-        medians = [value, *(epochs.medians[scope][name] for epochs in others)]
-        ranges.append(max(medians) - min(medians))
-    bar = max(ranges) if all(layouts) else None
-    return Measured(
-        name=name, scope=scope, baseline=values[0], value=values[1], bar=bar
-    )
+    measures = []
+    for scope, name in product(SCOPES, MEASURES):
+        before, after = (side.medians[scope][name] for side in sides)
+        ranges = []
+        for value, others in zip((before, after), layouts, strict=True):
+            medians = [value, *(epochs.medians[scope][name] for epochs in others)]
+            ranges.append(max(medians) - min(medians))
+        measures.append(
+            Measured(name, scope, before, after, max(ranges) if all(layouts) else None)
+        )
+    return Footprint(cell, variant, tuple(measures), (sides[0].each, sides[1].each))

@@ -20,30 +20,20 @@ thousand instructions by up to eight."""
 CHARGE = 0.02
 """As ``LATENCY``, for a charge: ticks of the timer move some twenty locked instructions by less than a tenth."""
 
-TOUCHED: Mapping[str, float] = {
-    "loads": 0.001,
-    "stores": 0.001,
-    "data_lines": 0.01,
-    "written_lines": 0.01,
-    "data_pages": 0.02,
-    "code_lines": 0.01,
-    "code_pages": 0.02,
+TOUCHED: Mapping[str, tuple[str, float]] = {
+    "loads": ("accesses", 0.001),
+    "stores": ("accesses", 0.001),
+    "data_lines": ("lines", 0.01),
+    "written_lines": ("lines", 0.01),
+    "data_pages": ("pages", 0.02),
+    "code_lines": ("lines", 0.01),
+    "code_pages": ("pages", 0.02),
 }
-"""As ``LATENCY``: another commit also moves what lies behind its change to other lines and pages. Other address layouts
-alone move data lines by 1 of 300, and pages by 2 of 100."""
+"""Measure of a footprint -> its unit, and as ``LATENCY``: another commit also moves what lies behind its change to other
+lines and pages. Other address layouts alone move data lines by 1 of 300, and pages by 2 of 100."""
 
 LEAST = 0.25
 """A value below this counts as this: searches and histories compare by ratios, and an I/O may have none."""
-
-UNITS: Mapping[str, str] = {
-    "loads": "accesses",
-    "stores": "accesses",
-    "data_lines": "lines",
-    "written_lines": "lines",
-    "data_pages": "pages",
-    "code_lines": "lines",
-    "code_pages": "pages",
-}
 
 
 class PathMetric(msgspec.Struct, frozen=True):
@@ -60,43 +50,22 @@ class PathMetric(msgspec.Struct, frozen=True):
 
 
 _KINDS: tuple[Kind, ...] = ("read", "write", "trim")
-
 _ALL = (
     *(
-        PathMetric(
-            name=f"{kind}.instructions",
-            source="latency",
-            column=kind,
-            unit="instructions",
-            exact=LATENCY,
-        )
+        PathMetric(f"{kind}.instructions", "latency", kind, "instructions", LATENCY)
         for kind in _KINDS
     ),
     *(
-        PathMetric(
-            name=f"bill.{kind}",
-            source="bill",
-            column=kind,
-            unit="instructions",
-            exact=CHARGE,
-        )
+        PathMetric(f"bill.{kind}", "bill", kind, "instructions", CHARGE)
         for kind in CLASSES
         if kind != "string"
     ),
     *(
-        PathMetric(
-            name=f"footprint.{name}",
-            source="footprint",
-            column=name,
-            unit=UNITS[name],
-            exact=TOUCHED[name],
-        )
+        PathMetric(f"footprint.{name}", "footprint", name, *TOUCHED[name])
         for name in MEASURES
-        if name in UNITS
+        if name in TOUCHED
     ),
-    PathMetric(
-        name="moved_lines", source="sharing", column="", unit="lines", exact=CHARGE
-    ),
+    PathMetric("moved_lines", "sharing", "", "lines", CHARGE),
 )
 
 METRICS: Mapping[str, PathMetric] = {metric.name: metric for metric in _ALL}
@@ -107,7 +76,7 @@ SHORT: Mapping[str, str] = {
     "fences": "bill.fence",
     "clock_reads": "bill.rdtsc",
     "indirect_calls": "bill.indirect",
-    **{name: f"footprint.{name}" for name in UNITS},
+    **{name: f"footprint.{name}" for name in TOUCHED},
 }
 """Short name -> name."""
 

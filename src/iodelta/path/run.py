@@ -7,7 +7,6 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from itertools import filterfalse
 from pathlib import Path
 from typing import Protocol
 
@@ -104,14 +103,85 @@ def go(folder: Folder, watcher: Watcher, *, stop: Callable[[], bool]) -> str:
             remedy="begin a new experiment: boots under two versions of qemu are not compared",
         )
     with folder.writing(), _work(folder.path / WORK) as work:
-        session = _Session(folder, plan, watcher, work)
-        watcher.begin(plan, str(folder.path), len(session.done))
+        done = booted(folder.events())
+        watcher.begin(plan, str(folder.path), len(done))
+        running: list[tuple[BootPlan, boot.Guest]] = []
         try:
-            reason = session.run(stop)
+            reason = _boots(folder, plan, watcher, work, done, running, stop)
         finally:
-            session.close()
+            for _, guest in running:
+                guest.stop()
         folder.append(Ended(now(), reason))
     return reason
+
+
+def _boots(
+    folder: Folder,
+    plan: PathPlan,
+    watcher: Watcher,
+    work: Path,
+    done: dict[int, Booted],
+    running: list[tuple[BootPlan, boot.Guest]],
+    stop: Callable[[], bool],
+) -> str:
+    """Make all boots that are left; return how that ended."""
+    panics: dict[int, list[bytes]] = {}
+    pending = [each for each in plan.boots if each.number not in done]
+
+    def start(boot_plan: BootPlan) -> None:
+        place = work / str(boot_plan.number)
+        place.mkdir(exist_ok=True)
+        running.append((boot_plan, started(plan, boot_plan, place)))
+
+    while pending or running:
+        if alike(folder, plan, done) is False:
+            return REFUSED
+        # A variant whose first boot failed is not booted again.
+        lost = {
+            each.variant
+            for each in plan.boots
+            if each.purpose == "exact"
+            and each.number in done
+            and done[each.number].problem
+        }
+        pending = [
+            each
+            for each in pending
+            if each.variant not in lost or each.purpose == "again"
+        ]
+        while pending and len(running) < min(TOGETHER, os.cpu_count() or 1):
+            start(pending.pop(0))
+        if stop():
+            return INTERRUPTED
+        time.sleep(0.05)
+        for boot_plan, guest in list(running):
+            ended = guest.poll()
+            if ended is None:
+                continue
+            running.remove((boot_plan, guest))
+            number, place = boot_plan.number, work / str(boot_plan.number)
+            raw = {"out": guest.output, "console": guest.console}
+            again = False
+            if mishap(plan, ended, guest.output):
+                panics.setdefault(number, []).append(guest.console)
+                again = len(panics[number]) < ATTEMPTS
+            if not again:
+                for name in ("counts", "tree", "epochs"):
+                    if (place / name).is_file():
+                        raw[name] = (place / name).read_bytes()
+                if number in panics:
+                    raw["panics"] = b"\n".join(panics[number])
+                folder.write_raw(number, raw)
+            for file in place.iterdir():
+                file.unlink()
+            if again:
+                start(boot_plan)
+                continue
+            event = Booted(now(), number, ended.seconds, ended.problem, ended.console)
+            folder.append(event)
+            done[number] = event
+            watcher.booted(boot_plan, event, len(done))
+    return COMPLETE
 
 
 def started(plan: PathPlan, boot_plan: BootPlan, place: Path) -> boot.Guest:
@@ -132,7 +202,9 @@ def prepared(
     if plan.sharing:
         devices = ("-plugin", f"{sharing_build().plugin},out=counts")
     elif watched:
-        files = _files(plan, boot_plan)
+        # In a row of kernels only footprints are read, as with another address layout.
+        swept = boot_plan.purpose == "anatomy" and (boot_plan.seed or plan.row)
+        files = SWEPT if swept else PLUGGED[boot_plan.purpose]
         words = ",".join(f"{option}={file}" for option, file in files)
         devices = ("-plugin", f"{build().plugin},{words}")
         cmdline = f"{cmdline} {LOCKS}"
@@ -155,15 +227,6 @@ def prepared(
     return asked, boot.Limits(seconds=WALL * seconds, cpu=seconds, silent=silent)
 
 
-def _files(plan: PathPlan, boot_plan: BootPlan) -> tuple[tuple[str, str], ...]:
-    """Return the plugin's options for a boot, and the files that they fill. In a row of kernels only footprints are
-    read.
-    """
-    if boot_plan.purpose == "anatomy" and (boot_plan.seed or plan.row):
-        return SWEPT
-    return PLUGGED[boot_plan.purpose]
-
-
 @contextlib.contextmanager
 def _work(place: Path) -> Iterator[Path]:
     """An empty directory for running guests, also after a run that was killed."""
@@ -179,89 +242,3 @@ def _work(place: Path) -> Iterator[Path]:
         ) from error
     finally:
         shutil.rmtree(place, ignore_errors=True)
-
-
-class _Session:
-    def __init__(
-        self, folder: Folder, plan: PathPlan, watcher: Watcher, work: Path
-    ) -> None:
-        self._folder, self._plan = folder, plan
-        self._watcher, self._work = watcher, work
-        self.done = booted(folder.events())
-        self._running: list[tuple[BootPlan, boot.Guest]] = []
-        self._panics: dict[int, list[bytes]] = {}
-
-    def run(self, stop: Callable[[], bool]) -> str:
-        """Make all boots that are left; return how that ended."""
-        done = self.done
-        pending = [each for each in self._plan.boots if each.number not in done]
-        while pending or self._running:
-            if alike(self._folder, self._plan, self.done) is False:
-                return REFUSED
-            pending = self._begin(list(filterfalse(self._lost, pending)))
-            if stop():
-                return INTERRUPTED
-            time.sleep(0.05)
-            self._keep_ended()
-        return COMPLETE
-
-    def _begin(self, pending: list[BootPlan]) -> list[BootPlan]:
-        """Start as many boots as may run at once; return the others."""
-        room = max(0, min(TOGETHER, os.cpu_count() or 1) - len(self._running))
-        for boot_plan in pending[:room]:
-            self._running.append((boot_plan, self._start(boot_plan)))
-        return pending[room:]
-
-    def _keep_ended(self) -> None:
-        for boot_plan, guest in list(self._running):
-            ended = guest.poll()
-            if ended is not None:
-                self._running.remove((boot_plan, guest))
-                panics = self._panics.setdefault(boot_plan.number, [])
-                if mishap(self._plan, ended, guest.output):
-                    panics.append(guest.console)
-                    if len(panics) < ATTEMPTS:
-                        self._clear(boot_plan)
-                        self._running.append((boot_plan, self._start(boot_plan)))
-                        continue
-                self._keep(boot_plan, guest, ended)
-
-    def close(self) -> None:
-        for _, guest in self._running:
-            guest.stop()
-
-    def _lost(self, boot_plan: BootPlan) -> bool:
-        """Return whether the first boot of this variant failed: then it is not booted again."""
-        first = self.done.get(self._plan.exact(boot_plan.variant))
-        failed = first is not None and bool(first.problem)
-        return failed and boot_plan.purpose != "again"
-
-    def _start(self, boot_plan: BootPlan) -> boot.Guest:
-        place = self._work / str(boot_plan.number)
-        place.mkdir(exist_ok=True)
-        return started(self._plan, boot_plan, place)
-
-    def _clear(self, boot_plan: BootPlan) -> None:
-        for file in (self._work / str(boot_plan.number)).iterdir():
-            file.unlink()
-
-    def _keep(self, boot_plan: BootPlan, guest: boot.Guest, ended: boot.Ended) -> None:
-        place = self._work / str(boot_plan.number)
-        raw = {"out": guest.output, "console": guest.console}
-        for name in ("counts", "tree", "epochs"):
-            if (place / name).is_file():
-                raw[name] = (place / name).read_bytes()
-        if panics := self._panics.pop(boot_plan.number, []):
-            raw["panics"] = b"\n".join(panics)
-        self._folder.write_raw(boot_plan.number, raw)
-        self._clear(boot_plan)
-        event = Booted(
-            at=now(),
-            boot=boot_plan.number,
-            seconds=ended.seconds,
-            problem=ended.problem,
-            console=ended.console,
-        )
-        self._folder.append(event)
-        self.done[boot_plan.number] = event
-        self._watcher.booted(boot_plan, event, len(self.done))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -58,20 +59,24 @@ class Settings(msgspec.Struct, frozen=True):
 
 def settings(knobs: Mapping[str, str], place: str) -> Settings:
     """``knobs`` as settings. Raises RequestError for one that path mode does not have."""
-    kernel, cmdline, memory, devices = "", "", 0, 0
+    one: dict[str, Any] = {}
     disk: dict[str, str] = {}
     queue: dict[str, str] = {}
     files: dict[str, str] = {}
     for name, value in knobs.items():
         head, _, rest = name.partition(".")
-        if name == "kernel":
-            kernel = value
-        elif name == "kernel.cmdline":
-            cmdline = value
+        if name in ("kernel", "kernel.cmdline"):
+            one[rest or name] = value
         elif name == "vm.memory":
-            memory = _memory(value, place)
+            if not re.fullmatch(r"\d+", value) or not 128 <= int(value) <= 65536:
+                raise RequestError(
+                    f"vm.memory is MiB from 128 on, not {value!r}", place=place
+                )
+            one["memory"] = int(value)
         elif name == "vm.devices":
-            devices = _devices(value, place)
+            if value not in ("1", "2"):
+                raise RequestError(f"vm.devices is 1 or 2, not {value!r}", place=place)
+            one["devices"] = int(value)
         elif head == "null_blk" and re.fullmatch(r"[a-z_]+", rest):
             if not re.fullmatch(r"[\w.-]+", value):
                 raise RequestError(f"null_blk takes no {rest}={value!r}", place=place)
@@ -88,30 +93,10 @@ def settings(knobs: Mapping[str, str], place: str) -> Settings:
                 place=place,
                 remedy=f"it can set {', '.join(KNOBS)} (clock = wall: all)",
             )
-    return Settings(
-        kernel=kernel,
-        cmdline=cmdline,
-        memory=memory,
-        devices=devices,
-        disk=disk,
-        queue=queue,
-        files=files,
-    )
+    return Settings(**one, disk=disk, queue=queue, files=files)
 
 
 def modules_for(all_settings: list[Settings]) -> list[str]:
     """Return the modules of the schedulers in these settings."""
     wanted = {each.queue.get("scheduler", "") for each in all_settings}
     return [module for scheduler, module in SCHEDULERS.items() if scheduler in wanted]
-
-
-def _memory(value: str, place: str) -> int:
-    if not re.fullmatch(r"\d+", value) or not 128 <= int(value) <= 65536:
-        raise RequestError(f"vm.memory is MiB from 128 on, not {value!r}", place=place)
-    return int(value)
-
-
-def _devices(value: str, place: str) -> int:
-    if value not in ("1", "2"):
-        raise RequestError(f"vm.devices is 1 or 2, not {value!r}", place=place)
-    return int(value)

@@ -186,47 +186,38 @@ def refuse(experiment: Experiment, target: Spec) -> None:
         )
     for cell, variant in product(experiment.cells, experiment.variants):
         place = f"cell {cell.name}, variant {variant.name}"
-        _refuse_options(cell.options_under(variant), place)
-
-
-def _refuse_options(options: Mapping[str, str | None], place: str) -> None:
-    if others := sorted(options.keys() - OPTIONS):
-        raise RequestError(
-            f"the program that does I/O on two CPUs in turn has no option {others[0]}",
-            place=place,
-            remedy=f"its options are {', '.join(sorted(OPTIONS))}",
-        )
-    if options.get("rw", "read") not in DIRECTIONS:
-        raise RequestError(
-            f"moved lines are counted for {', '.join(DIRECTIONS)}, not {options['rw']}",
-            place=place,
-        )
-    if options.get("ioengine", "psync") not in ("psync", "sync"):
-        raise RequestError(
-            "moved lines are counted for synchronous I/O only",
-            place=place,
-            remedy="omit ioengine, or say psync",
-        )
-    if options.get("iodepth", "1") != "1" or options.get("direct") != "1":
-        raise RequestError(
-            "moved lines are counted with one direct I/O of each CPU in flight",
-            place=place,
-            remedy="say direct=1, and omit iodepth",
-        )
-    _check_numbers(options, place)
-
-
-def _check_numbers(options: Mapping[str, str | None], place: str) -> None:
-    size, ios = _block(options), options.get("number_ios") or IOS
-    if not 512 <= size <= LARGEST_BLOCK or size % 512:
-        raise RequestError(
-            f"bs is one size from 512 to 1m, in sectors, not {options.get('bs')}",
-            place=place,
-        )
-    if not ios.isdigit() or not 10 <= int(ios) <= MOST_IOS:
-        raise RequestError(
-            f"number_ios is 10 to {MOST_IOS:,} for each CPU, not {ios}", place=place
-        )
+        options = cell.options_under(variant)
+        size, ios = _block(options), options.get("number_ios") or IOS
+        others = sorted(options.keys() - OPTIONS)
+        wrong = {
+            f"the program that does I/O on two CPUs in turn has no option {''.join(others[:1])}": (
+                not others,
+                f"its options are {', '.join(sorted(OPTIONS))}",
+            ),
+            f"moved lines are counted for {', '.join(DIRECTIONS)}, not {options.get('rw')}": (
+                options.get("rw", "read") in DIRECTIONS,
+                "",
+            ),
+            "moved lines are counted for synchronous I/O only": (
+                options.get("ioengine", "psync") in ("psync", "sync"),
+                "omit ioengine, or say psync",
+            ),
+            "moved lines are counted with one direct I/O of each CPU in flight": (
+                (options.get("iodepth", "1"), options.get("direct")) == ("1", "1"),
+                "say direct=1, and omit iodepth",
+            ),
+            f"bs is one size from 512 to 1m, in sectors, not {options.get('bs')}": (
+                512 <= size <= LARGEST_BLOCK and not size % 512,
+                "",
+            ),
+            f"number_ios is 10 to {MOST_IOS:,} for each CPU, not {ios}": (
+                ios.isdigit() and 10 <= int(ios) <= MOST_IOS,
+                "",
+            ),
+        }
+        for what, (fits, remedy) in wrong.items():
+            if not fits:
+                raise RequestError(what, place=place, remedy=remedy)
 
 
 def _block(options: Mapping[str, str | None]) -> int:

@@ -89,14 +89,7 @@ def table(
     if timed:
         doubts += _disagreeing(kernel, timed)
         doubts += _idle((kernel[0] + user[0], kernel[1] + user[1]), timed)
-    return FunctionTable(
-        cell=cell,
-        variant=variant,
-        rows=tuple(rows),
-        kernel=kernel,
-        user=user,
-        doubts=tuple(doubts),
-    )
+    return FunctionTable(cell, variant, tuple(rows), kernel, user, tuple(doubts))
 
 
 def in_flight(options: Mapping[str, str | None]) -> int:

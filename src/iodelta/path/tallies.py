@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Literal
 
 import msgspec
 
 from iodelta.path.footprint import Epochs
-from iodelta.path.metrics import METRICS, PathMetric
+from iodelta.path.metrics import METRICS
 from iodelta.path.plan import PathPlan
 from iodelta.path.sharing import BY_CHANCE, Sharing
 
@@ -49,16 +50,19 @@ def of_epochs(
     plan: PathPlan, epochs: Mapping[tuple[str, int], Mapping[int, Epochs]]
 ) -> Iterator[Tally]:
     """Counts of the kernel's part, from epochs by variant and seed; none for a cell whose epochs are not I/Os."""
-    metrics = [
-        metric for metric in METRICS.values() if metric.source in ("bill", "footprint")
-    ]
-    for number, cell in enumerate(plan.experiment.cells):
-        for arm in plan.arms:
-            measured = epochs.get((arm.variant, 0), {}).get(number)
-            if measured is not None and measured.by_ios:
-                layouts = layouts_of(epochs, arm.variant, number)
-                for metric in metrics:
-                    yield _tally(metric, cell.name, arm.variant, measured, layouts)
+    for (number, cell), arm in product(enumerate(plan.experiment.cells), plan.arms):
+        measured = epochs.get((arm.variant, 0), {}).get(number)
+        if measured is not None and measured.by_ios:
+            layouts = layouts_of(epochs, arm.variant, number)
+            for metric in METRICS.values():
+                if metric.source in ("bill", "footprint"):
+                    value, *others = (
+                        each.medians["kernel"][metric.column]
+                        for each in (measured, *layouts)
+                    )
+                    yield Tally(
+                        cell.name, arm.variant, metric.name, value, tuple(others)
+                    )
 
 
 def layouts_of(
@@ -71,35 +75,10 @@ def layouts_of(
     return [by_cell[number] for by_cell in boots if number in by_cell]
 
 
-def _tally(
-    metric: PathMetric,
-    cell: str,
-    variant: str,
-    measured: Epochs,
-    layouts: Sequence[Epochs],
-) -> Tally:
-    return Tally(
-        cell=cell,
-        variant=variant,
-        metric=metric.name,
-        value=_median(metric, measured),
-        layouts=tuple(_median(metric, epochs) for epochs in layouts),
-    )
-
-
-def _median(metric: PathMetric, epochs: Epochs) -> float:
-    return epochs.medians["kernel"][metric.column]
-
-
 def of_sharing(sharing: Sharing) -> Iterator[Tally]:
     """Moved lines, without cells in which chance decides how many move."""
     for cell in sharing.cells:
-        if cell.tags in BY_CHANCE:
-            continue
-        yield Tally(
-            cell=cell.cell,
-            variant=cell.variant,
-            metric="moved_lines",
-            value=cell.median,
-            layouts=cell.layouts,
-        )
+        if cell.tags not in BY_CHANCE:
+            yield Tally(
+                cell.cell, cell.variant, "moved_lines", cell.median, cell.layouts
+            )

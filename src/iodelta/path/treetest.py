@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from iodelta.errors import MeasureError
@@ -61,43 +62,28 @@ def broken(plugin: Path, firmware: Path) -> str:
 
 def _wrong(tree: str, epochs: str) -> Iterator[str]:
     """Where the plugin's files are not what the firmware does."""
-    yield from _wrong_calls(tree)
+    entries, callers, returns = {}, {}, {}
+    for kind, *words in map(str.split, tree.splitlines()):
+        if kind == "n":
+            entries[words[0]] = words[3]
+            callers[words[3]] = words[1]
+        elif kind == "r":
+            returns[int(words[0])] = (int(words[1]), int(words[2]))
+    if entries.get(callers.get(INNER, "")) != WORK:
+        yield "not which function calls which"
     by_phase: defaultdict[int, list[list[int]]] = defaultdict(list)
     for line in epochs.splitlines():
         phase, *numbers = map(int, line.split())
         by_phase[phase].append(numbers[: len(MEASURES)])
     for phase, rounds in ROUNDS.items():
-        kernel = by_phase[phase]
-        if len(kernel) != rounds - 1:
-            yield f"{len(kernel) + 1} calls of a function where {rounds} are"
-        for values in kernel:
-            yield from _wrong_values(values)
-
-
-def _wrong_values(values: Sequence[int]) -> Iterator[str]:
-    """Measures of one round of the firmware that are not what it does."""
-    for name, value in zip(MEASURES, values, strict=True):
-        expected = EACH.get(name, 0)
-        if value != expected:
-            yield f"{value} {name.replace('_', ' ')} where {expected} are"
-
-
-def _wrong_calls(tree: str) -> Iterator[str]:
-    """Where the tree of calls is not that of the firmware."""
-    nodes: dict[str, tuple[str, str]] = {}
-    returns: dict[int, tuple[int, int]] = {}
-    for kind, *words in map(str.split, tree.splitlines()):
-        if kind == "n":
-            nodes[words[0]] = (words[1], words[3])
-        elif kind == "r":
-            returns[int(words[0])] = (int(words[1]), int(words[2]))
-    callers = {
-        entry: nodes.get(parent, ("", ""))[1] for parent, entry in nodes.values()
-    }
-    if callers.get(INNER) != WORK:
-        yield "not which function calls which"
-    for phase, rounds in ROUNDS.items():
-        expected = 2 * rounds + 1
         counted, orphans = returns.get(phase, (0, 0))
-        if (counted, orphans) != (expected, 0):
-            yield f"{counted} returns, {orphans} of them of no call, where {expected} are"
+        if (counted, orphans) != (2 * rounds + 1, 0):
+            yield f"{counted} returns, {orphans} of them of no call, where {2 * rounds + 1} are"
+    for phase, rounds in ROUNDS.items():
+        if len(by_phase[phase]) != rounds - 1:
+            yield f"{len(by_phase[phase]) + 1} calls of a function where {rounds} are"
+        for name, value in chain.from_iterable(
+            zip(MEASURES, each, strict=True) for each in by_phase[phase]
+        ):
+            if value != EACH.get(name, 0):
+                yield f"{value} {name.replace('_', ' ')} where {EACH.get(name, 0)} are"
