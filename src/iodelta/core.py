@@ -138,7 +138,11 @@ CORE = Part(
         Kind(
             "iodelta.study.experiment:Account",
             "iodelta.report.stories.experiment:of_account",
-            "iodelta.report.formats.verdict_sheet:of_account",
+            (
+                "account.judgement.verdicts | account.plan.experiment.question "
+                "account.plan.rules.margin account.plan.rules.looks "
+                "account.plan.seed account.again.run"
+            ),
             checks="iodelta.report.stories.checks:of_account",
             values="iodelta.report.formats.bmf:of_account",
             document="iodelta.report.verdict_json:document",
@@ -146,90 +150,99 @@ CORE = Part(
         Kind(
             "iodelta.study.audited:Audited",
             "iodelta.report.stories.audit:of_audit",
-            "iodelta.report.formats.audit_sheet:of_audit",
+            "hits findings claims refusals",
         ),
         Kind(
             "iodelta.study.attribution:AttributionAccount",
             "iodelta.report.stories.attribution:of_attribution",
-            "iodelta.report.formats.search_sheet:of_attribution",
+            "whole alone on_top shares parts combinations | question.metric patches",
             checks="iodelta.report.stories.checks:of_attribution",
         ),
         Kind(
             "iodelta.report.stories.calibration:CalibrationAnswer",
             "iodelta.report.stories.calibration:of_calibrated",
-            "iodelta.report.formats.plan_sheet:of_calibrated",
+            "calibration.metrics",
         ),
         Kind(
             "iodelta.study.comparison:Comparison",
             "iodelta.report.stories.comparison:of_comparison",
-            "iodelta.report.formats.comparison_sheet:of_comparison",
+            "compared | paths",
             checks="iodelta.report.stories.checks:of_comparison",
             values="iodelta.report.formats.bmf:of_comparison",
         ),
         Kind(
             "iodelta.study.preparation:DiskPlanAnswer",
             "iodelta.report.stories.disk_plan:of_disk_plan",
-            "iodelta.report.formats.plan_sheet:of_disk_plan",
+            "survey.cost | survey.target.path",
         ),
         Kind(
             "iodelta.study.fleet:FleetAccount",
             "iodelta.report.stories.fleet:of_fleet",
-            "iodelta.report.formats.fleet_sheet:of_fleet",
+            "rows.hosts rows hosts | again",
             checks="iodelta.report.stories.checks:of_fleet",
         ),
         Kind(
             "iodelta.study.fleet_reproduction:FleetReproduced",
             "iodelta.report.stories.fleet_reproduction:of_fleet_reproduction",
-            "iodelta.report.formats.reproduction_sheet:of_fleet_reproduction",
+            "hosts.matched fleet.rows hosts | again",
         ),
         Kind(
             "iodelta.path.judge:PathAccount",
             "iodelta.report.stories.path:of_path",
-            "iodelta.report.formats.path_sheet:of_path",
+            (
+                "shifts tallies bills.charges footprints.measures trees.roots "
+                "sharing.cells sharing.cells.lines sharing.shifts"
+            ),
             checks="iodelta.report.stories.checks:of_path",
             values="iodelta.report.formats.bmf:of_path",
         ),
         Kind(
             "iodelta.path.plan:PathPlanAnswer",
             "iodelta.report.stories.path_plan:of_path_plan",
-            "iodelta.report.formats.plan_sheet:of_path_plan",
+            "plan.boots",
         ),
         Kind(
             "iodelta.study.planned:PlanAnswer",
             "iodelta.report.stories.plan:of_plan",
-            "iodelta.report.formats.plan_sheet:of_plan",
+            (
+                "plan.schedule.rounds | plan.experiment.baseline plan.rules.margin "
+                "plan.seed"
+            ),
         ),
         Kind(
             "iodelta.study.preparation:PrepareAnswer",
             "iodelta.report.stories.preparation:of_preparation",
-            "iodelta.report.formats.round_sheet:of_preparation",
+            "disk.rounds",
         ),
         Kind(
             "iodelta.study.reproduction:Reproduced",
             "iodelta.report.stories.reproduction:of_reproduction",
-            "iodelta.report.formats.reproduction_sheet:of_reproduction",
+            "matched | there.baseline again",
         ),
         Kind(
             "iodelta.study.audited:RulesAnswer",
             "iodelta.report.stories.audit:of_rules",
-            "iodelta.report.formats.audit_sheet:of_rules",
+            "rules",
         ),
         Kind(
             "iodelta.study.search:SearchAccount",
             "iodelta.report.stories.search:of_search",
-            "iodelta.report.formats.search_sheet:of_search",
+            (
+                "levels answers skipped culprits | question.metric question.unit "
+                "question.rules.margin"
+            ),
             checks="iodelta.report.stories.checks:of_search",
             mail="iodelta.report.stories.letter:mail",
         ),
         Kind(
             "iodelta.study.search:SearchPlanAnswer",
             "iodelta.report.stories.search_plan:of_search_plan",
-            "iodelta.report.formats.plan_sheet:of_search_plan",
+            "items",
         ),
         Kind(
             "iodelta.study.rows:Shown",
             "iodelta.report.stories.shown:of_shown",
-            "iodelta.report.formats.comparison_sheet:of_shown",
+            "rows",
         ),
     ),
     documents=(

@@ -42,7 +42,8 @@ class Kind(NamedTuple):
     story: str
     """``(result, Detail) -> Story``: the terminal, mail, Markdown and HTML lay it out."""
     rows: str
-    """``(result) -> str``: CSV."""
+    """Lists of the JSON document by their places, ``judgement.verdicts``: their members are the rows of CSV and data
+    frames. Behind ``|`` stand places of what every row has too. Or ``(result) -> str``."""
     checks: str = ""
     """``(result) -> Iterator[Check]``: what a build gate goes by, and JUnit, KTAP and GitHub."""
     values: str = ""

@@ -222,11 +222,10 @@ better = "higher"
     assert not [number for number in printed if number % 3 == 0]
     shown = stand.run("show", "folder", "--format", "csv")
     rows = list(csv.DictReader(shown.out.splitlines()))
-    assert {row["metric"] for row in rows} == {"count"}
     assert len(rows) == 4, "of two blocks"
-    assert {float(row["value"]) for row in rows} <= set(printed)
+    assert {float(row["measured.count.value"]) for row in rows} <= set(printed)
     table = stand.run("show", "folder").out
-    assert all(f" {row['value'].removesuffix('.0')}\n" in table for row in rows), table
+    assert all(f" {row['measured.count.value'].removesuffix('.0')}\n" in table for row in rows), table
 
 
 @pytest.mark.parametrize("mark", one_at_push(EXAMPLES))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -103,8 +104,8 @@ def test_the_csv_of_a_search_has_a_row_for_every_item_and_marks_the_culprit(repo
     guilty = searched(repo, folder)
     rows = list(csv.DictReader(io.StringIO(run(report_command, folder, "--format", "csv").out)))
     measured = run(report_command, folder, "--format", "json").json["levels"]
-    assert [row["item"] for row in rows] == [level["item"] for level in measured]
-    assert [row["item"][:12] for row in rows if row["culprit"] == "1"] == [guilty]
-    for row, level in zip(rows, measured, strict=True):
-        assert float(row["median"]) == level["value"]
-        assert float(row["margin"]) == pytest.approx(0.01), "as a share, as the changes beside it"
+    levels = [row for row in rows if row["list"] == "levels"]
+    told = [(row["item"], float(row["value"])) for row in levels]
+    assert told == [(level["item"], level["value"]) for level in measured]
+    assert [row["item"][:12] for row in rows if row["list"] == "culprits"] == [guilty]
+    assert all(math.expm1(float(row["margin"])) == pytest.approx(0.01) for row in rows)

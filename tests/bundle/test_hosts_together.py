@@ -320,8 +320,9 @@ def test_every_format_has_every_host_the_word_and_how_to_do_it_again(measured: P
         for said in (*ALIKE, "odd", "depends on the machine", "iodelta fleet report"):
             assert said in flat
     rows = list(csv.DictReader(io.StringIO(rendered(found, "csv").decode())))
-    assert [row["host"] for row in rows] == [*ALIKE, "odd", ""]
-    assert rows[-1]["word"] == "depends on the machine"
+    assert [row["host"] for row in rows if row["list"] == "rows.hosts"] == [*ALIKE, "odd"]
+    assert [row["word"] for row in rows if row["list"] == "rows"] == ["depends on the machine"]
+    assert [row["name"] for row in rows if row["list"] == "hosts"] == [*ALIKE, "odd"]
     document = json.loads(rendered(found, "json"))
     Draft202012Validator(schema("iodelta.fleet/1")).validate(document)
     assert document["rows"][0]["apart"][1] == "odd"

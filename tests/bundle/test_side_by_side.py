@@ -111,8 +111,8 @@ def test_every_format_says_the_word_both_systems_and_how_to_do_it_again(tmp_path
         if format_ not in ("csv", "json", "console"):
             assert flat.count("Testor 3000") == 2
     rows = list(csv.DictReader(texts["csv"].splitlines()))
-    assert [row["word"] for row in rows] == [one.word for one in found.matched]
-    assert float(rows[0]["there"]) == found.matched[0].there.value
+    assert [row["found.word"] for row in rows] == [one.word for one in found.matched]
+    assert float(rows[0]["there.value"]) == found.matched[0].there.value
 
 
 def test_nothing_in_common_is_said(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ from test_console import account, experiment, text, trial
 from tiers import scaled
 
 from iodelta.lab.plan import make_plan
-from iodelta.report.formats import verdict_sheet
 from iodelta.report.formats.html.result import html_of
 from iodelta.report.formats.mail import mail
 from iodelta.report.formats.markdown import markdown
+from iodelta.report.formats.spreadsheet import csv_of
 from iodelta.report.stories import experiment as telling
 from iodelta.report.stories.checks import checks_of
 from iodelta.study.experiment import Account
@@ -94,10 +94,10 @@ def test_rows_of_every_format_add_up_or_say_why_not(shown: Account) -> None:
         if found:
             rows.append((found[1], found[3], found[5], check.says if any(why in check.says for why in WHY) else ""))
     assert [row for row in rows if contradiction(*row[:3]) and not row[3]] == []
-    for line in csv.DictReader(io.StringIO(verdict_sheet.of_account(shown))):
-        if line["change"] and line["baseline_median"]:
-            ratio = float(line["variant_median"]) / float(line["baseline_median"]) - 1
-            assert line["apart"] in WHY or ratio == pytest.approx(float(line["change"]), abs=1e-8)
+    for line in csv.DictReader(io.StringIO(csv_of(shown))):
+        if line.get("change.value") and line["baseline_value"]:
+            ratio = float(line["variant_value"]) / float(line["baseline_value"]) - 1
+            assert line["apart"] in WHY or ratio == pytest.approx(float(line["change.value"]), abs=1e-8)
 
 
 def test_the_values_of_a_row_are_those_measured_over_all_blocks() -> None:
@@ -222,22 +222,15 @@ def test_no_word_contradicts_its_change_or_interval_in_any_format(seed: int) -> 
         if bounds != "too few blocks":
             wrong += [("not in a format", bounds)] * sum(bounds not in page for page in plain)
     assert wrong == []
-    lines: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(verdict_sheet.of_account(shown))))
-    for line in (*lines, *map(_flat, msgspec.to_builtins(shown.judgement)["verdicts"])):
-        if line["low"] in ("", None) or line["high"] in ("", None):
+    lines: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(csv_of(shown))))
+    for line in lines:
+        if not line.get("change.low") or not line.get("change.high"):
             continue
-        value, low, high = (100 * float(line[key]) for key in ("change", "low", "high"))
+        value, low, high = (100 * float(line[f"change.{key}"]) for key in ("value", "low", "high"))
         assert low - 1e-9 <= value <= high + 1e-9
-        if line["verdict"] in ("regression", "improvement"):
+        if line["word"] in ("regression", "improvement"):
             assert low > 0 or high < 0
-            assert (value > 0) == ((line["verdict"] == "improvement") == (line["better"] == "higher"))
-
-
-def _flat(verdict: dict[str, Any]) -> dict[str, Any]:
-    """A verdict of the JSON with the names of the CSV."""
-    change = verdict["change"] or {"value": None, "low": None, "high": None}
-    names = {"change": change["value"], "low": change["low"], "high": change["high"]}
-    return {**names, "verdict": verdict["word"], "better": verdict["metric"]["better"]}
+            assert (value > 0) == ((line["word"] == "improvement") == (line["metric.better"] == "higher"))
 
 
 def test_an_interval_that_excludes_0_is_never_rounded_to_one_that_ends_there() -> None:

@@ -76,9 +76,9 @@ def test_a_csv_row_can_be_read_alone_and_has_every_digit() -> None:
     assert len(rows) == len(shown.judgement.verdicts)
     for row, verdict in zip(rows, shown.judgement.verdicts, strict=True):
         assert verdict.change is not None
-        assert (row["cell"], row["metric"], row["verdict"]) == (verdict.cell, verdict.metric.name, verdict.word)
-        assert (float(row["change"]), float(row["low"])) == (verdict.change.value, verdict.change.low)
-        assert float(row["variant_median"]) == verdict.variant_value
+        assert (row["cell"], row["metric.name"], row["word"]) == (verdict.cell, verdict.metric.name, verdict.word)
+        assert (float(row["change.value"]), float(row["change.low"])) == (verdict.change.value, verdict.change.low)
+        assert float(row["variant_value"]) == verdict.variant_value
         assert (row["margin"], row["seed"], row["question"]) == ("0.01", "1", "Is new slower?")
         assert row["looks"].startswith("9 12 16")
         assert "noise.steal" in row["findings"]

@@ -20,7 +20,7 @@ PART = Part(
         Kind(
             f"{_HERE}.answers:ScenarioPlanAnswer",
             f"{_HERE}.answers:of_rehearsal",
-            f"{_HERE}.answers:rows_of_rehearsal",
+            "plan.plan.schedule.rounds | plan.plan.seed",
         ),
     ),
     documents=(

@@ -79,14 +79,6 @@ class ScenarioPlanAnswer(msgspec.Struct, frozen=True):
     schema: Literal["iodelta.scenario-plan/1"] = "iodelta.scenario-plan/1"
 
 
-def rows_of_rehearsal(answer: ScenarioPlanAnswer) -> str:
-    """Return a row for each trial, as CSV."""
-    from iodelta.report.formats.plan_sheet import TRIALS, trials_of
-    from iodelta.report.formats.spreadsheet import csv_text
-
-    return csv_text(TRIALS, trials_of(answer.plan.plan, "iodelta.scenario-plan.csv/1"))
-
-
 def of_rehearsal(answer: ScenarioPlanAnswer, detail: Detail = PLAIN) -> Story:
     """Return what a scenario would make, with the room for it, what is missing, and what would be measured."""
     plan = answer.plan.plan

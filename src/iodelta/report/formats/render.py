@@ -39,7 +39,7 @@ def _markdown(result: Result, detail: Detail) -> bytes:
 
 
 def _csv(result: Result, detail: Detail) -> bytes:
-    from iodelta.report.formats.sheet import csv_of
+    from iodelta.report.formats.spreadsheet import csv_of
 
     return csv_of(result).encode("utf-8", "backslashreplace")
 
