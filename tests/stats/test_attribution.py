@@ -154,10 +154,3 @@ def test_one_starved_run_does_not_outweigh_the_others() -> None:
     values[3][0,] += 2.0
     [guilty] = [term for term in attribute(3, values).terms if term.patches == (0,)]
     assert guilty.effect.value == pytest.approx(ALONE, abs=0.02)
-
-
-def test_one_block_is_no_experiment() -> None:
-    with pytest.raises(ValueError, match="two blocks"):
-        attribute(1, [dict.fromkeys(combinations(1), 0.0)])
-    with pytest.raises(ValueError, match="nothing"):
-        combinations(0)

@@ -13,12 +13,10 @@ from scipy.stats import t
 from iodelta.stats.carry import (
     MEMORIES,
     Levels,
-    ahead_of,
     approach,
     carry_over,
     direct_bias,
     exposures,
-    own_change,
 )
 
 Floats = NDArray[np.float64]
@@ -118,49 +116,3 @@ def test_what_lasts_one_trial_is_not_on_its_way(uncounted: int) -> None:
     d[0] = 0.0
     weights = approach(uncounted)
     assert weights @ d[-weights.shape[1] :] == pytest.approx(0.0)
-
-
-def test_few_blocks_do_not_tell_what_is_ahead_and_noise_seldom_shows_some() -> None:
-    rng = np.random.default_rng(3)
-    assert ahead_of(np.zeros((3, 5))) is None
-    one = 0.03 + 0.01 * rng.standard_normal(100)
-    found = ahead_of(np.array([0 * one, one, 4 * one]))
-    assert found is not None
-    assert found.shown
-    assert found.value == pytest.approx([0, 0.03, 0.12], abs=0.016)
-    assert found.half[1] == pytest.approx(1.98 * 0.001, rel=0.25), "the same trials under another memory: one interval"
-    shown = []
-    for _ in range(400):
-        seen = ahead_of(approach(3) @ (0.02 * rng.standard_normal((3, 12))))
-        shown.append(seen is not None and seen.shown)
-    assert np.mean(shown) <= 0.085
-
-
-def own(change: float, carried: float, blocks: int, error: float = 1.0) -> bool:
-    """Whether a change is its own, in units of its standard error."""
-    return bool(own_change(np.array([change]), 1.0, np.array([carried]), np.array([error]), blocks)[0])
-
-
-@pytest.mark.parametrize("blocks", [9, 22, 80])
-@pytest.mark.parametrize("change", [3.0, 4.0, 6.0])
-def test_a_change_is_its_own_unless_a_carry_over_accounts_for_it(blocks: int, change: float) -> None:
-    assert own(change, 0.0, blocks)
-    assert own(change, -2.0, blocks), "a debt hides a regression: it does not make one"
-    assert not own(change, change, blocks)
-    assert not own(change, 2 * change, blocks)
-
-
-def test_normal_likelihoods_draw_the_line_after_many_blocks() -> None:
-    """Squares of standard errors: (change - carried)^2 / 2 against carried^2, equal at sqrt(2) - 1 of the change."""
-    line = 6.0 * (math.sqrt(2) - 1)
-    assert own(6.0, line - 0.05, 10_000)
-    assert not own(6.0, line + 0.05, 10_000)
-
-
-def test_few_blocks_ask_more_of_a_change() -> None:
-    assert own(3.0, 0.9, 80)
-    assert not own(3.0, 0.9, 9)
-
-
-def test_a_carry_over_of_which_nothing_is_known_takes_nothing_back() -> None:
-    assert own(3.0, 5.0, 9, error=20.0)

@@ -34,15 +34,6 @@ def test_the_scatter_between_nights_solves_its_equation(seed: int) -> None:
     assert levels.between(y, se, ONE) == pytest.approx(scipy.optimize.brentq(excess, 1e-4, 0.1), rel=1e-6)
 
 
-def test_equal_errors_have_the_closed_form_inside_segments() -> None:
-    rng = np.random.default_rng(3)
-    which = np.repeat([0, 1, 2], [10, 20, 10])
-    y = 0.01 * rng.standard_normal(40) + np.array([0.0, 0.5, -0.2])[which]
-    squares = sum(float(np.sum((y[which == k] - y[which == k].mean()) ** 2)) for k in range(3))
-    found = levels.between(y, np.full(40, 0.004), which)
-    assert found**2 == pytest.approx(squares / 37 - 0.004**2, rel=1e-6)
-
-
 def test_errors_that_explain_all_scatter_leave_none_between_nights() -> None:
     assert levels.between([0.0, 0.001, -0.001], [0.01] * 3, [0, 0, 0]) == 0.0
     assert levels.between([0.0, 1.0], [0.01] * 2, [0, 1]) == 0.0
@@ -67,17 +58,6 @@ def test_a_lone_outlier_is_drawn_in_and_two_in_a_row_are_not() -> None:
     assert found.values[8:10] == (1.0, 1.0)
 
 
-def test_two_outliers_on_opposite_sides_and_the_last_point_are_lone() -> None:
-    y = np.zeros(12)
-    y[4], y[5], y[11] = 1.0, -1.0, 1.0
-    assert levels.clipped(y, np.full(12, 0.1), 0.0, np.zeros(12, dtype=int)).lone == (4, 5, 11)
-
-
-def test_an_outlier_is_one_of_its_own_segment() -> None:
-    y, which = np.repeat([0.0, 1.0], 6), np.repeat([0, 1], 6)
-    assert levels.clipped(y, np.full(12, 0.1), 0.0, which).lone == ()
-
-
 @pytest.mark.parametrize(("phi", "truth"), [(0.0, 1.0), (0.3, 1.3 / 0.7), (0.6, 4.0), (0.9, 19.0)])
 def test_inflation_is_that_of_an_autoregression(phi: float, truth: float) -> None:
     rng = np.random.default_rng(5)
@@ -92,12 +72,6 @@ def test_inflation_does_not_see_steps_between_segments() -> None:
     y = rng.standard_normal(1000) + 10.0 * which
     assert levels.inflation(y, np.ones(1000), 0.0, which) < 1.4
     assert levels.inflation(y, np.ones(1000), 0.0, np.zeros(1000)) > 10.0
-
-
-@pytest.mark.parametrize("count", [0, 1, 2, 3])
-def test_few_points_inflate_nothing(count: int) -> None:
-    none = np.zeros(count)
-    assert levels.inflation(np.arange(count), none, 1.0, none) == 1.0
 
 
 @pytest.mark.parametrize(("z", "spare"), [(1.0, 3.0), (2.5, 10.0), (4.5, 7.0), (3.0, 1000.0)])

@@ -71,21 +71,6 @@ def test_spans_weigh_as_long_as_they_lasted(spans: Spans, cut: int, most: int) -
     assert level.high.max() == values.max()
 
 
-@given(spans, st.sampled_from((5, 50, 1000)))
-def test_a_coarse_level_says_the_same_as_the_fine_one_it_is_made_of(spans: Spans, buckets: int) -> None:
-    """What was read first lies in buckets that grew since; the order of reading changes nothing."""
-    made = []
-    for own in (spans, spans[::-1]):
-        pyramid = Pyramid(buckets=300)
-        for start, length, value in own:
-            pyramid.add_spans(np.array([start]), np.array([start + length]), np.array([value]))
-        made.append(pyramid.level(buckets))
-    one, other = made
-    assert one.width == other.width
-    assert near(one.area, other.area)
-    assert (one.weight == other.weight).all()
-
-
 def test_spans_added_in_parts_are_all_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """A log whose jobs restart has spans over all buckets: they are taken a few at a time."""
     starts, ends = np.zeros(50, dtype=np.int64), np.arange(50) * 37

@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.special import ndtri
 
 from iodelta.stats.guards import fisher_exact
-from iodelta.stats.replay import critical, joint, patterns, share_of
+from iodelta.stats.replay import patterns, share_of
 from iodelta.stats.sequential import median_unbiased, nominal_tails, schedule
 from iodelta.stats.speeds import within_speed
 from iodelta.stats.stalls import excluded, stalled_trials, trials_needed
@@ -80,17 +80,6 @@ def test_a_replayed_p_value_is_that_of_scipy() -> None:
     p = share_of((signs @ d)[:, None], np.array([d.sum()]), exact=True)[0]
     oracle = stats.permutation_test((d,), np.sum, permutation_type="samples", alternative="greater", n_resamples=np.inf)
     assert p == pytest.approx(oracle.pvalue)
-
-
-def test_a_joint_p_value_lies_between_the_single_one_and_bonferroni() -> None:
-    smallest = RNG.random((4096, 3)).min(axis=1)
-    p = np.array([0.001, 0.01, 0.2])
-    corrected = joint(smallest, p, statistics=3, exact=True)
-    assert (corrected >= p).all()
-    assert (corrected <= np.minimum(1.0, 3 * p)).all()
-    assert corrected[1] == pytest.approx(1 - 0.99**3, rel=0.25)  # independent statistics
-    level = critical(smallest, 0.05, statistics=3, exact=True)
-    assert joint(smallest, np.array([level * (1 - 1e-6)]), statistics=3, exact=True)[0] <= 0.05 + 1e-12
 
 
 def test_two_speeds_are_taken_out_and_a_change_is_not() -> None:

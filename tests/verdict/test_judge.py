@@ -7,10 +7,8 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from simulate import many, run, series
-from tiers import scaled
+from simulate import run, series
 
-from benchmarks.noise import white
 from iodelta.verdict import Judgement, Rules, Series, Verdict, judge_all, judge_series, metrics_for, next_step
 from iodelta.verdict.judge import judge
 
@@ -70,32 +68,6 @@ def test_an_improvement_after_few_trials_says_which_stalls_it_does_not_exclude(
     assert verdict.phrase.partition(";")[2] == said.removeprefix(";")
 
 
-def test_an_improvement_with_few_trials_enough_for_its_own_bound_says_nothing_of_stalls() -> None:
-    assert "stalls" not in judge(exact(-0.05, 0.006, 9), rules(9, stalls=0.3)).phrase
-    assert "single stalls in up to 28 %" in judge(exact(-0.05, 0.006, 9), rules(9, stalls=0.25)).phrase
-
-
-@pytest.mark.parametrize(
-    ("stalled", "blocks", "needed"), [(0, 29, 29), (1, 63, 64), (1, 64, 64), (2, 70, 90), (3, 80, 111)]
-)
-def test_equivalent_counts_the_stalls_that_were_seen(stalled: int, blocks: int, needed: int) -> None:
-    """Stalls that move neither change out of a wide margin still leave open a tenth of stalls."""
-    one = exact(0.0, 0.002, blocks)
-    rates = np.array(one.variant_values)
-    rates[5 : 5 + 12 * stalled : 12] *= 0.85
-    one = msgspec.structs.replace(one, variant_values=tuple(rates.tolist()))
-    verdict = judge(one, rules(blocks, margin=0.05))
-    assert verdict.stalls is not None
-    assert len(verdict.stalls.variant) == stalled
-    assert verdict.word == ("equivalent" if blocks >= needed else "inconclusive"), verdict.phrase
-    assert (verdict.stalls.not_excluded <= 0.1) == (blocks >= needed)
-    if blocks < needed:
-        bound = f"stalls in up to {100 * verdict.stalls.not_excluded:.0f} % of them are not excluded"
-        episodes = f"{stalled} episode{'s' * (stalled > 1)} of stalls in {blocks} trials"
-        assert f"{episodes}: {bound}" in verdict.phrase
-        assert f"about {needed} trials in all, without another stall, would exclude 10 %" in verdict.phrase
-
-
 @pytest.mark.parametrize(("arm", "side"), [("variant", "low"), ("baseline", "high")])
 def test_the_total_holds_the_stalls_that_its_trials_do_not_exclude(arm: str, side: str) -> None:
     """3 stalls of 90 % in 80 trials: 3.5 % of variants that stall in every tenth trial show no more, so -9 % (or, of
@@ -121,18 +93,6 @@ def test_the_total_holds_the_stalls_that_its_trials_do_not_exclude(arm: str, sid
     assert getattr(alike, side) == pytest.approx(-0.08 if side == "low" else 0.08, abs=0.03)
 
 
-def test_a_stall_that_could_be_more_of_them_is_not_equivalent() -> None:
-    """One stall of 45 % in 70 trials moves the total by 0.64 %; 9.1 % of such stalls are not excluded, and would move
-    it by 4.1 %, out of a margin of 3 %."""
-    one = exact(0.0, 0.002, 70)
-    values = [0.55 * value if place == 30 else value for place, value in enumerate(one.variant_values)]
-    verdict = judge(msgspec.structs.replace(one, variant_values=tuple(values)), rules(70, margin=0.03))
-    assert verdict.word == "inconclusive"
-    assert verdict.phrase.startswith("inside the margin so far; 1 of 70 trials of ")
-    assert verdict.phrase.endswith("% of them are not excluded, and that many would move the total out of it")
-    assert judge(one, rules(70, margin=0.03)).word == "equivalent"
-
-
 def test_a_change_is_told_in_the_metrics_own_sign() -> None:
     """2 % fewer IOPS and 2 % longer latency are both regressions."""
     d = 0.02 + 0.01 * RNG.standard_normal(40)
@@ -150,18 +110,6 @@ def test_a_change_is_told_in_the_metrics_own_sign() -> None:
         assert verdict.baseline_value is not None
         assert verdict.variant_value is not None
         assert verdict.variant_value / verdict.baseline_value - 1 == pytest.approx(value, abs=0.01)
-
-
-def test_a_verdict_is_fixed_at_the_look_that_decided_it() -> None:
-    """A 5 % loss is seen at 9 blocks; 71 more without any change, run for another metric, do not take it back."""
-    n = 80
-    d = np.where(np.arange(n) < 9, 0.05, 0.0) + 0.01 * RNG.standard_normal(n)
-    one = series(np.full(n, 1e5), 1e5 * np.exp(-d))
-    verdict = judge(one, RULES)
-    assert (verdict.word, verdict.stopped, verdict.step) == ("regression", 9, "decided")
-    assert len(verdict.block_numbers) == len(verdict.changes) == verdict.blocks == 80
-    assert verdict.course is not None
-    assert (verdict.course.starts, verdict.course.ends) in {(True, False), (False, True)}
 
 
 def test_between_looks_nothing_is_decided() -> None:
@@ -234,35 +182,6 @@ def test_when_no_planned_look_will_answer_the_reachable_margin_is_given() -> Non
     assert 0.02 < verdict.reachable_margin < 0.04
     assert verdict.open_share is not None
     assert 0.5 < verdict.open_share <= 1.0
-
-
-def test_the_estimate_of_blocks_needed_is_about_right() -> None:
-    """From look 16 on, cells with a 2 % change or none at 3 % spread need about as many blocks as was said."""
-    rules_ = rules(16, 24, 32, 48, 64, 96, 128, 180, 250)
-    for change in (0.0, -0.02):
-        count = scaled(60, 24)
-        early = many(white, blocks=250, count=count, change=change, sd=0.03, seed=8)
-        said, took = [], []
-        for one in early:
-            first, final = judge(cut(one, 16), rules_), judge(one, rules_)
-            if first.word == "inconclusive" and first.needed and first.needed.blocks:
-                said.append(first.needed.blocks)
-                took.append(final.stopped)
-        assert len(said) > 0.4 * count
-        assert 0.4 < np.median(said) / np.median(took) < 2.5
-
-
-def cut(one: Series, n: int) -> Series:
-    """The first n blocks of a series."""
-    return msgspec.structs.replace(
-        one,
-        blocks=one.blocks[:n],
-        baseline_values=one.baseline_values[:n],
-        variant_values=one.variant_values[:n],
-        baseline_first=one.baseline_first[:n],
-        baseline_at=one.baseline_at[:n],
-        variant_at=one.variant_at[:n],
-    )
 
 
 def test_a_cell_goes_on_until_all_its_metrics_are_decided() -> None:

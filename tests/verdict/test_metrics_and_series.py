@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 from simulate import latency, run, trial
 
 from iodelta.errors import RequestError
-from iodelta.trial import Direction, Histogram, Quantity, bin_index
+from iodelta.trial import Histogram, bin_index
 from iodelta.verdict import Rules, judge_all, metric, metrics_for, series_of, value_of
 from iodelta.verdict.metrics import resolution_of, weight_of
 from iodelta.verdict.pared import pared
@@ -154,13 +154,6 @@ def test_several_runs_of_a_boot_are_their_geometric_mean() -> None:
     found = series_of(trials, metric("read.iops"), "old", "new")
     assert found.baseline_values == pytest.approx((2e5,))
     assert found.baseline_at == (1,)
-
-
-def test_zero_is_kept_so_that_judging_can_refuse_it() -> None:
-    direction = Direction("read", 0, 0, 10, Quantity.exact(0.0, "IOPS"), Quantity.exact(0.0, "B/s"))
-    dead = msgspec.structs.replace(trial(1, "new", 0, 1.0), directions=(direction,))
-    found = series_of([trial(0, "old", 0, 1e5), dead], metric("read.iops"), "old", "new")
-    assert found.variant_values == (0.0,)
 
 
 def test_a_percentile_is_refused_for_all_trials_or_none_because_slow_ones_have_fewer_ios() -> None:

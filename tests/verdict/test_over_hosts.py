@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import msgspec
 import numpy as np
 import pytest
 from simulate import trial
 from tiers import most, scaled
 
-from iodelta.stats.carry import MEMORIES
 from iodelta.trial import Trial
 from iodelta.verdict import Rules, Verdict, judge_all, metrics_for
-from iodelta.verdict.surroundings import surroundings_of
 
 RULES = Rules.for_blocks(80, metrics_for(["read"])[:1], comparisons=1, margin=0.02)
 
@@ -67,30 +64,6 @@ def test_what_a_trial_leaves_to_the_next_one_on_its_host_is_seen(hosts: int) -> 
         assert one.carry is not None
         assert one.carry.change.value == pytest.approx(-0.1, abs=0.02)
         assert one.carry.adjusted == pytest.approx(0.0, abs=0.02)
-
-
-def test_before_a_trial_ran_the_one_before_it_on_its_host_whether_that_counts_or_not() -> None:
-    trials, where = over_hosts(2, np.random.default_rng(5), blocks=12)
-    by_number = {one.number: one for one in trials}
-    before = surroundings_of(trials, where)["randread"].before
-    follows = {number: max(counts, key=lambda name: counts[name][0], default="") for number, counts in before.items()}
-    assert follows[9] == by_number[4].variant, "block 4 follows block 1 on the first host, trials 5 to 8 ran elsewhere"
-    assert follows[11] == by_number[10].variant
-    assert (before[1], before[5]) == ({}, {}), "nothing ran before the first trial of a host"
-    without = surroundings_of([one for one in trials if one.number != 4], where)["randread"].before
-    assert sum(counts[0] for counts in without[9].values()) == 0, "trial 4 failed: what it left is not known"
-
-
-def test_what_is_left_decays_with_every_further_trial_on_the_host_and_ends_with_a_long_pause() -> None:
-    trials, where = over_hosts(2, np.random.default_rng(5), blocks=12)
-    order = [one.variant for one in trials if where[one.number] == "host 0"]
-    at = [one.number for one in trials if where[one.number] == "host 0"]
-    before = surroundings_of(trials, where)["randread"].before[at[6]]
-    for row, memory in enumerate(MEMORIES):
-        by_hand = sum(memory**back for back, name in enumerate(reversed(order[:6])) if name == "new")
-        assert before["new"][row] == pytest.approx(by_hand)
-    later = [msgspec.structs.replace(one, started=one.started + 3600 * (one.number >= at[6])) for one in trials]
-    assert surroundings_of(later, where)["randread"].before[at[6]] == {}
 
 
 def test_hosts_of_different_speed_are_no_machine_with_two_speeds_and_no_stalls() -> None:
