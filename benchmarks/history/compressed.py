@@ -41,7 +41,7 @@ AFTER = 5
 DONE = "nights.jsonl"
 """What each night said."""
 
-LOADED = ("iodelta.cli.history_night", "iodelta.cli.running", "iodelta.cli.watching", "iodelta.history.scan")
+LOADED = ("iodelta.cli.history_night", "iodelta.cli.run", "iodelta.cli.watching", "iodelta.history.scan")
 """What every night would load anew."""
 
 NIGHTLY = """

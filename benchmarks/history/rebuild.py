@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.history.scale import DAY
-from iodelta.cli import history as command
+from iodelta.cli import history_night as command
 from iodelta.errors import IodeltaError
 from iodelta.history.log import Given
 from iodelta.history.points import Night

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from iodelta.cli import history as command
+from iodelta.cli import history_night as command
 from iodelta.experiment import Subject
 from iodelta.history.finishing import finish
 from iodelta.history.log import Added, Given, Log

@@ -29,19 +29,19 @@ CORE = Part(
             "show",
             "List what fio results, tables or archives contain.",
             "numbers",
-            "iodelta.cli.show:command",
+            "iodelta.cli.numbers:show",
         ),
         Command(
             "compare",
             "Compare results from any source, as far as the data allow.",
             "measure",
-            "iodelta.cli.compare:command",
+            "iodelta.cli.numbers:compare",
         ),
         Command(
             "audit",
             "Find impossible or inconsistent numbers in results.",
             "numbers",
-            "iodelta.cli.audit:command",
+            "iodelta.cli.numbers:audit",
         ),
         Command(
             "bisect",
@@ -71,25 +71,25 @@ CORE = Part(
             "knobs",
             "List what can be set on this machine, and why other settings cannot.",
             "machine",
-            "iodelta.cli.knobs:command",
+            "iodelta.cli.host:knobs",
         ),
         Command(
             "restore",
             "Restore the settings that a crashed run left changed.",
             "machine",
-            "iodelta.cli.restore:command",
+            "iodelta.cli.host:restore",
         ),
         Command(
             "doctor",
             "List what this machine lacks, which features need it, and what installs it.",
             "machine",
-            "iodelta.cli.doctor:command",
+            "iodelta.cli.host:doctor",
         ),
         Command(
             "env",
             "Show this machine's hardware, kernel and settings.",
             "machine",
-            "iodelta.cli.env:command",
+            "iodelta.cli.host:env",
         ),
         Command(
             "pack",
@@ -107,13 +107,13 @@ CORE = Part(
             "fio",
             "Build a static fio and t/io_uring from the distribution's source.",
             "machine",
-            "iodelta.cli.fio:command",
+            "iodelta.cli.host:fio",
         ),
         Command(
             "history",
             "Follow results over many nights, and find the steps between them.",
             "nights",
-            "iodelta.cli.history:command",
+            "iodelta.cli.history_night:command",
         ),
         Command(
             "fleet",
@@ -131,7 +131,7 @@ CORE = Part(
             "rebuild",
             "Recreate the derived files of a folder from its raw data.",
             "measure",
-            "iodelta.cli.rebuild:command",
+            "iodelta.cli.host:rebuild",
         ),
     ),
     kinds=(
@@ -143,6 +143,7 @@ CORE = Part(
                 "account.plan.rules.margin account.plan.rules.looks "
                 "account.plan.seed account.again.run"
             ),
+            screen="iodelta.report.formats.console:screen",
             checks="iodelta.report.stories.checks:of_account",
             values="iodelta.report.formats.bmf:of_account",
             document="iodelta.report.verdict_json:document",
@@ -167,6 +168,7 @@ CORE = Part(
             "iodelta.study.comparison:Comparison",
             "iodelta.report.stories.comparison:of_comparison",
             "compared | paths",
+            pictures="iodelta.report.formats.pictures:bars_of",
             checks="iodelta.report.stories.checks:of_comparison",
             values="iodelta.report.formats.bmf:of_comparison",
         ),
@@ -243,6 +245,7 @@ CORE = Part(
             "iodelta.study.rows:Shown",
             "iodelta.report.stories.shown:of_shown",
             "rows",
+            pictures="iodelta.report.formats.pictures:sparks_of",
         ),
     ),
     documents=(
@@ -286,7 +289,7 @@ CORE = Part(
         Document(
             "iodelta.search-plan/1",
             "iodelta.study.search:SearchPlanAnswer",
-            "iodelta bisect --plan",
+            "iodelta bisect --dry-run",
         ),
         Document(
             "iodelta.calibration/1",

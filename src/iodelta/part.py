@@ -52,6 +52,10 @@ class Kind(NamedTuple):
     """``(result) -> str``: a letter of its own in place of the story."""
     document: str = ""
     """``(result) -> struct`` that is printed as JSON."""
+    screen: str = ""
+    """``(result, Detail)``: print a first screen of its own on a terminal."""
+    pictures: str = ""
+    """``(result, columns) -> Iterator[Text]``: what a terminal draws below the story."""
 
 
 class Document(NamedTuple):
@@ -69,7 +73,7 @@ class Folder(NamedTuple):
     recognises: str
     """``(Path) -> bool``."""
     report: str
-    """``(Request) -> int``: show it, and return the exit code."""
+    """``(Asked)``: show it, and exit."""
 
 
 class Remake(NamedTuple):

@@ -35,7 +35,7 @@ def begin(repo: Toy, folder: Path, *more: object) -> None:
 
 def proposed(folder: Path, made: list[str]) -> int:
     """The place of the commit that is proposed."""
-    text = bisect(folder, "--plan").out
+    text = bisect(folder, "--dry-run").out
     [place] = [place for place, sha in enumerate(made) if sha[:12] in text]
     return place
 
@@ -47,7 +47,7 @@ def truth(place: int) -> str:
 def answer_to_the_end(folder: Path, made: list[str], *, lie: int = -1, skips: frozenset[int] = frozenset()) -> int:
     """Answer as somebody who makes mistakes: how many answers it took."""
     for count in range(60):
-        if "nothing is left" in bisect(folder, "--plan").out:
+        if "nothing is left" in bisect(folder, "--dry-run").out:
             return count
         place = proposed(folder, made)
         word = "skip" if place in skips else truth(place)
@@ -167,7 +167,7 @@ def test_what_was_answered_in_words_cannot_be_skipped_afterwards(repo: Toy, tmp_
     out = tmp_path / "out"
     bisect("--repo", repo.path, "--good", "HEAD~3", "--bad", "HEAD", "--by-hand", "--folder", out)
     words = iter(["bad", "good"] * 10)
-    while "again: is it" not in bisect(out, "--plan").out:
+    while "again: is it" not in bisect(out, "--dry-run").out:
         bisect(out, next(words))
     before = (out / "log.jsonl").read_bytes()
     done = bisect(out, "skip")
@@ -237,7 +237,7 @@ def test_numbers_by_hand_are_searched_as_measured_ones(repo: Toy, history: list[
     begin(repo, out, "--better", "higher", "--exact", "0.1%", "--no-revert", "--first", "--seed", "1")
     assert "give a number" in str(bisect(out, "good").error)
     for _ in range(40):
-        if "nothing is left" in bisect(out, "--plan").out:
+        if "nothing is left" in bisect(out, "--dry-run").out:
             break
         speed = 900 if proposed(out, history) >= CULPRIT else 1000
         assert bisect(out, "--value", speed).code in (1, 3)
@@ -251,7 +251,7 @@ def test_ends_that_are_not_what_was_said_are_named_so(repo: Toy, history: list[s
         out = tmp_path / word
         begin(repo, out)
         for _ in range(30):
-            if "nothing is left" in bisect(out, "--plan").out:
+            if "nothing is left" in bisect(out, "--dry-run").out:
                 break
             bisect(out, word)
         found = shown(out)
@@ -292,7 +292,7 @@ def test_skips_alone_accuse_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out"
     bisect("--item", "5", "--item", "10", "--item", "20", "--by-hand", "--folder", out)
     for _ in range(3):
-        if "nothing is left" not in bisect(out, "--plan").out:
+        if "nothing is left" not in bisect(out, "--dry-run").out:
             bisect(out, "skip")
     found = shown(out)
     assert found["exit_code"] == 3
@@ -310,7 +310,7 @@ def test_of_a_merge_the_commit_that_it_brought_in_is_named(repo: Toy, tmp_path: 
     line = [*main, *side, repo.git("rev-parse", "HEAD")]
     out = tmp_path / "out"
     bisect("--repo", repo.path, "--good", main[0], "--bad", "HEAD", "--by-hand", "--folder", out)
-    while "nothing is left" not in bisect(out, "--plan").out:
+    while "nothing is left" not in bisect(out, "--dry-run").out:
         bisect(out, "bad" if line[proposed(out, line)] in guilty else "good")
         assert len(asked(out)) < 30
     [culprit] = shown(out)["culprits"]

@@ -175,12 +175,12 @@ def test_an_answer_taken_back_is_asked_for_again_and_stays_on_record(repo: Toy, 
     searched(repo, made[0], folder, "--no-revert")
     last = asked(folder)[-1]
     assert f"undone: {last[:12]}" in bisect(folder, "--undo", 1).err
-    planned = bisect(folder, "--plan")
+    planned = bisect(folder, "--dry-run")
     assert planned.code == 0
     assert last[:12] in planned.out
     assert "confirm" in planned.out
     count = len(log(folder))
-    assert bisect(folder, "--plan").out == planned.out
+    assert bisect(folder, "--dry-run").out == planned.out
     assert len(log(folder)) == count  # to plan writes nothing
     assert bisect(folder).code == 1
     assert [line["type"] for line in log(folder)].count("undone") == 1

@@ -86,7 +86,7 @@ def test_a_foreign_text_is_not_put_into_a_shells_program(text: str) -> None:
         ("--item", "a", "--item", "b", "--measure", "echo 1", "--better", "higher", "--target", "/dev/null"),
         ("--item", "a", "--item", "b", "--measure", "echo 1", "--better", "higher", "--put-timeout", "soon"),
         ("--item", "a", "--item", "b", "--", "--rw=randread", "--bs=4k,8k", "--iodepth=1,2"),
-        ("--plan",),
+        ("--dry-run",),
         ("--item", "a", "--item", "b", "--measure", "echo 1", "--better", "higher", "--undo", "1"),
     ],
 )
@@ -102,7 +102,7 @@ def test_a_plan_of_a_new_question_measures_nothing_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = bisect("--item", 1, "--item", 2, "--item", 3, "--measure", "touch measured", *EXACT, "--plan")
+    done = bisect("--item", 1, "--item", 2, "--item", 3, "--measure", "touch measured", *EXACT, "--dry-run")
     assert done.code == 0
     assert "2 candidates between 1 and 3" in done.err
     assert "do the ends differ?" in done.out

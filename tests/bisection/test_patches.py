@@ -83,7 +83,7 @@ def test_an_attribution_goes_on_from_its_log(repo: Toy, patched: list[str], tmp_
     attribute(base, "--repo", repo.path, *options, *MEASURE, "--folder", folder)
     text = (folder / "log.jsonl").read_text().splitlines(keepends=True)
     (folder / "log.jsonl").write_text("".join(text[:40]))
-    assert "block 3 of at most 6" in attribute(folder, "--plan").out
+    assert "block 3 of at most 6" in attribute(folder, "--dry-run").out
     assert "another 22.0 %" in attribute(folder).out
 
 

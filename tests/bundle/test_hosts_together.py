@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 from markdown_it import MarkdownIt
 
 from iodelta.bundle.packing import pack
-from iodelta.cli.fleet_report import command
+from iodelta.cli.fleet import report as command
 from iodelta.errors import RequestError
 from iodelta.fleet.events import Moved
 from iodelta.fleet.folder import FleetFolder

@@ -7,6 +7,7 @@ import io
 import json
 from pathlib import Path
 
+import click
 import msgspec
 import pytest
 from carried import BY_ID, carried
@@ -16,6 +17,7 @@ from test_hosts_together import asked, machine, measure
 
 from iodelta.bundle.packed import Packed
 from iodelta.bundle.packing import pack
+from iodelta.cli.commands import Asked
 from iodelta.cli.main import cli
 from iodelta.cli.reproduce import command, measured_again
 from iodelta.errors import IodeltaError, RequestError
@@ -164,8 +166,8 @@ def test_what_cannot_be_asked_together_is_refused_in_a_sentence_before_anything_
 @pytest.mark.parametrize("words", [("--target", "disk.img"), ON, (*ON, "--inventory", "ours.toml")])
 def test_the_command_that_measures_it_again_is_one_that_can_be_given(words: tuple[str, ...]) -> None:
     """Without hosts it named their inventory, which has a default, and was refused for that."""
-    with command.make_context("reproduce", ["theirs.iodelta.tar.zst", *words]):
-        again = measured_again().split()
+    with command.make_context("reproduce", ["theirs.iodelta.tar.zst", *words], click.Context(cli)) as context:
+        again = measured_again(Asked(**context.params)).split()
     assert again[:3] == ["iodelta", "reproduce", "theirs.iodelta.tar.zst"]
     given, repeated = (dict(zip(each[::2], each[1::2], strict=True)) for each in (words, again[3:]))
     assert given.items() <= repeated.items()

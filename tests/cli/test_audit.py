@@ -173,7 +173,7 @@ def test_wrong_requests(tmp_path: Path, words: list[str], code: int, says: bytes
 
 def test_hostile_cells_reach_the_screen_and_the_mended_table_as_plain_text(tmp_path: Path) -> None:
     hostile = TABLE.replace("| queue |", "| que\x1b[31mue\x07 |")
-    said = iodelta("audit", table(tmp_path, hostile), "--all", "--repair", "mended.md", cwd=tmp_path)
+    said = iodelta("audit", table(tmp_path, hostile), "--verbose", "--repair", "mended.md", cwd=tmp_path)
     assert not set(said.stdout) & set(b"\x1b\x07\r\x08\x7f")
     assert not set((tmp_path / "mended.md").read_bytes()) & set(b"\x1b\x07\r\x08\x7f")
 

@@ -88,7 +88,7 @@ def test_many_runs_become_medians_unless_each_is_asked_for(tmp_path: Path) -> No
     assert "old x30" in few
     assert "±" in few
     assert len(few.splitlines()) <= 13
-    every = iodelta("show", ".", "--each", cwd=tmp_path).stdout.decode()
+    every = iodelta("show", ".", "--verbose", cwd=tmp_path).stdout.decode()
     assert len([line for line in every.splitlines() if line.split()[1:2] == ["read"]]) == 60
 
 
@@ -96,7 +96,7 @@ def test_many_runs_become_medians_unless_each_is_asked_for(tmp_path: Path) -> No
 def test_hostile_names_reach_the_screen_as_plain_text(tmp_path: Path, name: str) -> None:
     write(tmp_path / "x.json", name=name)
     write(tmp_path / "y.json", name=name)
-    for more in ((), ("--format", "json"), ("--format", "csv"), ("--each",)):
+    for more in ((), ("--format", "json"), ("--format", "csv"), ("--verbose",)):
         said = iodelta("show", ".", *more, cwd=tmp_path)
         assert said.returncode == 0
         assert not set(said.stdout) & set(b"\x1b\x07\r\x08\x7f")
@@ -178,8 +178,8 @@ def test_every_format_holds_every_row_and_names_what_was_not_read(tmp_path: Path
 
 def test_the_command_to_show_it_again_has_the_options_that_were_given(tmp_path: Path) -> None:
     write(tmp_path / "a b.json", 10_000)
-    text = iodelta("show", "a b.json", "--each", "--name-pattern", "{variant}.json", cwd=tmp_path).stdout.decode()
-    assert "To do it again: iodelta show 'a b.json' --name-pattern '{variant}.json' --each\n" in text
+    text = iodelta("show", "a b.json", "--verbose", "--name-pattern", "{variant}.json", cwd=tmp_path).stdout.decode()
+    assert "iodelta show 'a b.json' --name-pattern '{variant}.json' --verbose\n" in text
 
 
 def test_a_name_of_megabytes_is_shown_by_its_ends(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from iodelta.cli.checkout import checked_out
+from iodelta.api.checkout import checked_out
 from iodelta.errors import RequestError
 from iodelta.experiment import Experiment, Subject, overridden, parse, shorthand
 

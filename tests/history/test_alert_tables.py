@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from nights import filled, having, night, opened, stepping
 from test_command import iodelta
 
-from iodelta.cli.history_alerts import recorded
+from iodelta.cli.history import recorded
 from iodelta.history.log import Confirmed, Log
 from iodelta.history.store import Store, url_of
 from iodelta.report.documents import schema

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from nights import key
 
-from iodelta.cli.history_alerts import alert_lines
+from iodelta.cli.history import alert_lines
 from iodelta.history.alerts import CANDIDATE_RATES, CONFIRMED_RATE, history
 from iodelta.history.answers import Alert, HistoryPoint
 from iodelta.history.log import Added, Confirmed, Decided, Entry

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 from test_foreign import result
 
-from iodelta.cli.histories import tell
+from iodelta.cli.history import tell
 from iodelta.cli.main import cli
 from iodelta.errors import RequestError
 from iodelta.history.answers import NightAdded

@@ -250,7 +250,7 @@ def test_the_command_for_the_commit_is_one_that_bisect_takes(nightly: Path) -> N
     words = shlex.split(bisect_line(alert, good, bad))
     assert words[:8] == ["iodelta", "bisect", "--repo", f"{nightly}/linux", "--good", commits[0], "--bad", commits[1]]
     assert shlex.split(words[words.index("--put") + 1]) == ["cp", "{built}/made", f"{nightly}/now"]
-    done = iodelta(nightly, *words[1 : words.index("--")], "--plan", *words[words.index("--") :])
+    done = iodelta(nightly, *words[1 : words.index("--")], "--dry-run", *words[words.index("--") :])
     assert done.returncode == 0, done.stderr
     assert "1 candidate between" in done.stderr
 

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from knob.rooted import Rooted, target
 from waiting import until
 
-from iodelta.cli import restore as restore_command
+from iodelta.cli import commands as restore_command
 from iodelta.cli.main import cli
 from iodelta.errors import IodeltaError, MeasureError, RequestError
 from iodelta.knob import Saved, knob
@@ -385,7 +385,7 @@ def test_at_a_terminal_forget_gives_up_after_a_yes_alone(
     crash_of_two(machine, state)
     make_busy(machine)
     monkeypatch.setattr("iodelta.machine.reach", lambda name: contextlib.nullcontext(machine))
-    monkeypatch.setattr(restore_command, "_can_ask", lambda: True)
+    monkeypatch.setattr(restore_command, "can_ask", lambda: True)
     monkeypatch.setattr(click, "confirm", ask)
     done = CliRunner().invoke(cli, ["restore", "--forget"])
     assert log_of(state).exists() != given_up

@@ -16,7 +16,8 @@ from jsonschema import Draft202012Validator
 from test_console import account, experiment
 from test_documents import leaves
 
-from iodelta.cli.delivery import ENDINGS, FORMATS
+from iodelta.cli.commands import FORMS
+from iodelta.cli.delivery import ENDINGS
 from iodelta.cli.main import cli
 from iodelta.cli.watching import RunWatcher
 from iodelta.errors import IodeltaError
@@ -70,7 +71,7 @@ def test_a_files_ending_implies_its_format(ending: str, sides: Path) -> None:
     assert done.code == 3, done.error
     asked = call("compare", "A", "B", "--format", ENDINGS[ending], cwd=sides)
     assert (sides / f"report{ending}").read_bytes() == asked.out
-    assert set(ENDINGS.values()) == {*FORMATS, "junit", "ktap"} - {"console"}
+    assert set(ENDINGS.values()) == {*FORMS["REPORT"].split("|"), "junit", "ktap"} - {"console"}
 
 
 def test_an_ending_that_says_nothing_is_asked_about_before_anything_is_read(sides: Path) -> None:
@@ -230,7 +231,7 @@ def test_what_is_given_twice_is_refused(words: tuple[str, ...], expected: str, t
             "iodelta.plan/1",
         ),
         (
-            ("bisect", "--plan", "--item", "1", "--item", "2", "--measure", "echo 1", "--better", "higher"),
+            ("bisect", "--dry-run", "--item", "1", "--item", "2", "--measure", "echo 1", "--better", "higher"),
             "iodelta.search-plan/1",
         ),
     ],

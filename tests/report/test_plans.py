@@ -31,7 +31,7 @@ RUN = (
     "--question",
     "Is it?",
 )
-SEARCH = ("bisect", "--plan", "--item", "first", "--item", "middle", "--item", "last", "--better", "higher")
+SEARCH = ("bisect", "--dry-run", "--item", "first", "--item", "middle", "--item", "last", "--better", "higher")
 PREPARE = ("prepare", "disk.img", "--destroy", "disk.img", "--dry-run", "--round", "1s")
 FIO = ("--", "--rw=randread", "--ioengine=libaio", "--iodepth=1,2", "--direct=0")
 

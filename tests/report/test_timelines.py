@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from iodelta.cli import show as show_command
+from iodelta.cli import numbers as show_command
 from iodelta.ingest import read
 from iodelta.report.formats.charts import Source, times
 from iodelta.report.formats.charts.model import Figure
@@ -134,7 +134,7 @@ def test_show_draws_logs_that_lie_next_to_their_report(tmp_path: Path) -> None:
     (tmp_path / "stall.json").write_text((CORPUS / "jp1.json").read_text())
     (tmp_path / "stall_iops.1.log").write_text((CORPUS / "stall_iops.1.log").read_text())
     page = tmp_path / "page.html"
-    found = CliRunner().invoke(show_command.command, [str(tmp_path), "-o", str(page)])
+    found = CliRunner().invoke(show_command.show, [str(tmp_path), "-o", str(page)])
     assert found.exit_code == 0, found.output
     text = page.read_text()
     assert "Read IOPS over time" in text

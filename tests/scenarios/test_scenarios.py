@@ -497,7 +497,7 @@ def test_where_a_guests_time_says_nothing_kernels_are_compared_by_counts(
     """And the run says that it counts; with KVM, or ``--timed``, it measures time."""
     begun: list[str] = []
     monkeypatch.setattr(
-        "iodelta.cli.counting.begin", lambda experiment, *given, **named: begun.append(experiment.clock)
+        "iodelta.cli.counting.begin", lambda question, *given, **named: begun.append(question.experiment.clock)
     )
     monkeypatch.setattr("iodelta.vm.boot.why_no_kvm", lambda: "there is no /dev/kvm")
     words = ["scenario", "run", name, "--vm", "--kernel", "6.1", "--kernel", "6.12", "--folder", str(tmp_path / "out")]

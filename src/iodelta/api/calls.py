@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from iodelta.api.results import Audit, Comparison, Experiment, frame_of
 from iodelta.errors import RequestError
-from iodelta.experiment.options import QUICK, DesignOptions
+from iodelta.experiment.options import DesignOptions
 
 if TYPE_CHECKING:
     import polars
@@ -165,33 +165,53 @@ def run(
     MeasureError.
     """
     from iodelta.api.foreign import share_of
-    from iodelta.api.measuring import Asked, begin, go_on
+    from iodelta.api.machines import contacts
+    from iodelta.api.measuring import (
+        SILENT,
+        Wishes,
+        begin,
+        folder_to_continue,
+        go_on,
+        look_for,
+        question_of,
+    )
+    from iodelta.lab.folder import CountFolder
     from iodelta.lab.signals import stop_on_signals
+    from iodelta.report.derived import derive
 
-    given: DesignOptions = {**QUICK, **options} if quick else options
+    given = dict(options)
     if options.get("margin", "") != "":
         given["margin"] = f"{100 * share_of(options['margin'], 'margin'):.12g}%"
-    asked = Asked(
+    asked = Wishes(
         machines=(machine,) if isinstance(machine, str) and machine else tuple(machine),
         given=given,
+        quick=quick,
         destroy=tuple(destroy),
-        commands=allow_commands,
+        allow_commands=allow_commands,
         leave_out=leave_out,
         wait=wait,
-        watcher=watcher,
+        folder=Path(folder) if folder is not None else None,
+    )
+    told, place = watcher or SILENT, Path(path)
+    counted = RequestError(
+        "instructions are counted by the command alone",
+        place=os.fspath(path),
+        remedy="use `iodelta run`",
     )
     with stop_on_signals() as stop:
-        if Path(path).is_dir():
-            if folder is not None:
-                raise RequestError(
-                    "a folder is continued where it is",
-                    place=os.fspath(path),
-                    remedy="omit folder",
-                )
-            return Experiment(go_on(Path(path), asked, stop).path)
-        place = (
-            Path(folder)
-            if folder is not None
-            else Path(time.strftime("iodelta-%Y%m%d-%H%M%S"))
-        )
-        return Experiment(begin(Path(path), place, asked, stop).path)
+        if place.is_dir():
+            made = folder_to_continue(place, asked)
+            if isinstance(made, CountFolder):
+                raise counted
+            go_on(made, asked, told, stop)
+        else:
+            question = question_of(place, asked)
+            if question.experiment.clock == "instructions":
+                raise counted
+            names, boots = question.experiment.machines, question.experiment.boots
+            new = asked.folder or Path(time.strftime("iodelta-%Y%m%d-%H%M%S"))
+            with contacts(names, told.note, boots=boots) as machines:
+                found = look_for(machines, question, asked, told.note)
+                made = begin(new, question.text, machines, found, asked, told, stop)
+    derive(made)
+    return Experiment(made.path)

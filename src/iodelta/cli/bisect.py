@@ -2,117 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from iodelta.cli.delivery import VERDICT_FORMATS
+from iodelta.cli.commands import Asked, declared
 from iodelta.cli.progress import say_line
-from iodelta.cli.search_options import by_hand as by_hand_options
-from iodelta.cli.search_options import folder as folder_options
-from iodelta.cli.search_options import measuring, repository, time_limits
+from iodelta.cli.search_options import MEASURING, TIME_LIMITS
 from iodelta.errors import RequestError
 
 if TYPE_CHECKING:
-    from iodelta.bisect.driver import Judged, Searched
-    from iodelta.bisect.question import Listed, Question, Settings
+    from iodelta.bisect.question import Question
 
 EXAMPLES = """
-\b
-Examples:
   Commits of a program, measured by a number that it prints:
     iodelta bisect --good v1.0 --bad v1.1 --build 'make -j8' --measure './bench' --better higher
+
   Commits of a kernel module, measured with fio; only what was built is kept:
     iodelta bisect --repo linux --good v6.18 --bad v6.19 --paths block --build /home/me/build.sh \\
         --artifact mod.ko --put '/home/me/reload.sh {built}' --target /dev/nullb0 -- --rw=randread --bs=4k --direct=1
+
   Values of a sysctl, and package versions:
     iodelta bisect --item 5 --item 10 --item 20 --item 40 --set sysctl.vm.dirty_ratio={item} \\
         --target /srv -- --rw=write --bs=64k
     iodelta bisect --items versions.txt --put 'apt-get install -y fio={item}' --measure ./bench.sh --better lower
+
   Settings that differ between two machines:
     iodelta bisect --settings a.sysctl b.sysctl --put 'sysctl -p {settings}' --measure ./bench.sh --better higher
+
   A machine that only a person can reach: answer good, bad, skip or undo here or in later calls:
     iodelta bisect --good v1.0 --bad v1.1 --by-hand
     iodelta bisect iodelta-bisect-20260102-030405 bad
+
   Show the next step and why; undo the last answer; continue after a kill or reboot:
-    iodelta bisect iodelta-bisect-20260102-030405 --plan
+    iodelta bisect iodelta-bisect-20260102-030405 --dry-run
     iodelta bisect iodelta-bisect-20260102-030405 --undo 1
     iodelta bisect iodelta-bisect-20260102-030405
 """
 
+OPTIONS = f"""
+--good REV            A commit before the slow-down.
+--bad REV             A commit after the slow-down.
+--repo DIR [.]        The git repository.
+--paths PATH*         Suspect commits that touch this path first. Repeatable.
+--item NAME*          Search an ordered list instead of commits: one item, good ones first. Repeatable.
+--items FILE          A file with such a list, one item per line.
+--settings GOOD BAD   Search two files of settings instead: which difference explains the gap?
+--build COMMAND       Builds the item, in its tree.
+--set KNOB=VALUE*     A knob to set; {{item}} in its value is replaced.
+{MEASURING}
+--by-hand             You judge each item: good, bad or skip; with --better, give numbers.
+--wrong SHARE [5%]    How often you expect an answer to be wrong.
+--value VALUE         For a folder searched by hand with numbers: the number you measured.
+--margin
+--exact SHARE         The measurement repeats to within this share, such as 0.01%, so one run is enough.
+{TIME_LIMITS}
+--first               Stop at the first culprit.
+--rest TIMES:0..1000 [1]
+                      Limit the search after the first culprit to this many times its runs; with a folder: continue up
+                      to that.
+--no-revert           Do not revert a culprit on top of the bad end as a second proof.
+--below-noise (was --force)
+                      Search even if the effect is below half of a run's noise.
+--runs NUMBER:1..     Maximum number of visits.
+--seed NUMBER         Seed of the order of runs (default: random; always recorded).
+--folder
+--dry-run (was --plan)  Show the next step and why; do not measure.
+--undo NUMBER:1..     For a folder: undo the last so many answers.
+--show                For a folder: report the current result; do not measure.
+--format console|mail|markdown|html|csv|json|junit|ktap|github|git [console]
+                      git: print a `git bisect log`.
+"""
 
-@click.command("bisect", epilog=EXAMPLES)
-@click.argument("what", required=False)
-@click.argument("fio", nargs=-1, type=click.UNPROCESSED)
-@click.option(
-    "--good", default="", metavar="REV", help="A commit before the slow-down."
-)
-@click.option("--bad", default="", metavar="REV", help="A commit after the slow-down.")
-@repository
-@click.option(
-    "--paths",
-    multiple=True,
-    metavar="PATH",
-    help="Suspect commits that touch this path first. Repeatable.",
-)
-@click.option(
-    "--item",
-    "items",
-    multiple=True,
-    help="Search an ordered list instead of commits: one item, good ones first. Repeatable.",
-)
-@click.option(
-    "--items",
-    "items_file",
-    type=click.Path(path_type=Path),
-    help="A file with such a list, one item per line.",
-)
-@click.option("--settings", nargs=2, type=click.Path(path_type=Path), metavar="GOOD BAD",
-              help="Search two files of settings instead: which difference explains the gap?")  # fmt: skip
-@measuring(
-    "Builds the item, in its tree.", "A knob to set; {item} in its value is replaced."
-)
-@by_hand_options
-@click.option(
-    "--margin",
-    default="1%",
-    show_default=True,
-    help="The smallest change that matters to you.",
-)
-@click.option(
-    "--exact",
-    default="",
-    metavar="SHARE",
-    help="The measurement repeats to within this share, such as 0.01%, so one run is enough.",
-)
-@time_limits
-@click.option("--first", is_flag=True, help="Stop at the first culprit.")
-@click.option(
-    "--rest",
-    default=1.0,
-    show_default=True,
-    type=click.FloatRange(0, 1000),
-    metavar="TIMES",
-    help="Limit the search after the first culprit to this many times its runs; with a folder: continue up to that.",
-)
-@click.option(
-    "--no-revert",
-    is_flag=True,
-    help="Do not revert a culprit on top of the bad end as a second proof.",
-)
-@click.option(
-    "--force",
-    is_flag=True,
-    help="Search even if the effect is below half of a run's noise.",
-)
-@click.option("--runs", type=click.IntRange(1), help="Maximum number of visits.")
-@folder_options("Show the next step and why; do not measure.")
-@click.option("--format", "format_", type=click.Choice((*VERDICT_FORMATS, "git")), default="console",
-              help="git: print a `git bisect log`.")  # fmt: skip
-def command(what: str | None, fio: tuple[str, ...], **options: object) -> None:
+
+@declared("bisect", "[what] [fio...]", OPTIONS, EXAMPLES)
+def command(asked: Asked) -> None:
     """Find the commits that made it slower. WHAT is the folder of an earlier search, to continue it; for a search by
     hand, an answer follows the folder: good, bad, skip or undo.
 
@@ -130,127 +96,92 @@ def command(what: str | None, fio: tuple[str, ...], **options: object) -> None:
     from iodelta.cli.by_hand import answer_of, replayed
     from iodelta.cli.searching import go_on, new_folder, open_folder
     from iodelta.machine import LocalMachine
-
-    machine = LocalMachine()
-    if what is not None and (what.startswith("-") or not Path(what).exists()):
-        fio, what = (what, *fio), None
-    if what is not None and Path(what).is_dir():
-        options["answer"] = (
-            answer_of(Path(what), fio, options)
-            if not fio or not fio[0].startswith("-")
-            else None
-        )
-        folder = open_folder(
-            Path(what), () if options["answer"] or options["undo"] else fio, options
-        )
-    else:
-        if what is not None:
-            raise RequestError(
-                "not a folder", place=what, remedy="fio's options come after --"
-            )
-        if options["undo"] or options["show_"] or options["value"]:
-            raise RequestError(
-                "--undo, --show and --value need a folder", remedy="give it first"
-            )
-        question = ask(fio, options)
-        at = replayed(machine, question, ())
-        say_line(candidates(at.search.line.items, at.kind.title))
-        if options["plan_"]:
-            _show_plan(at, str(options["format_"]))
-            return
-        folder = new_folder("bisect", question, machine, options)
-    go_on(folder, machine, options)
-
-
-def _show_plan(at: Searched | Judged, format_: str) -> None:
-    """Show what the search would measure first. Raises RequestError."""
-    from iodelta.cli.delivery import deliver
     from iodelta.study.search import SearchPlanAnswer
 
-    title, why = (at.kind.title(at.ask.item), at.ask.why) if at.ask else ("", "")
-    items = tuple(at.search.line.items)
-    answer = SearchPlanAnswer(items, title, why, tuple(map(at.kind.title, items)))
-    if format_ == "git":
+    machine = LocalMachine()
+    what, fio = asked.what, asked.fio
+    if what is not None and (what.startswith("-") or not Path(what).exists()):
+        what, fio = None, (what, *fio)
+    asked.fio = fio
+    if what is not None and Path(what).is_dir():
+        answer = None
+        if not fio or not fio[0].startswith("-"):
+            answer = answer_of(Path(what), asked)
+        if answer or asked.undo:
+            asked.fio = ()
+        go_on(open_folder(Path(what), asked), machine, asked, answer)
+    if what is not None:
         raise RequestError(
-            "the log is empty: --plan does not measure",
-            place="--format git",
-            remedy="leave --plan out",
+            "not a folder", place=what, remedy="fio's options come after --"
         )
-    deliver(answer, tuple, format_)
-
-
-def candidates(items: Sequence[str], title: Callable[[str], str]) -> str:
-    """Show what will be searched, before anything is built."""
+    if asked.undo or asked.show or asked.value:
+        raise RequestError(
+            "--undo, --show and --value need a folder", remedy="give it first"
+        )
+    question = _question(asked)
+    at = replayed(machine, question, ())
+    items = tuple(at.search.line.items)
     count = f"{len(items) - 1} candidate{'s' * (len(items) > 2)}"
-    return f"{count} between {title(items[0])} and {title(items[-1])}"
+    say_line(
+        f"{count} between {at.kind.title(items[0])} and {at.kind.title(items[-1])}"
+    )
+    if not asked.dry_run:
+        go_on(new_folder("bisect", question, machine, asked), machine, asked)
+    if asked.format == "git":
+        raise RequestError(
+            "the log is empty: --dry-run does not measure",
+            place="--format git",
+            remedy="leave --dry-run out",
+        )
+    title, why = (at.kind.title(at.ask.item), at.ask.why) if at.ask else ("", "")
+    asked.deliver(SearchPlanAnswer(items, title, why, tuple(map(at.kind.title, items))))
 
 
-def ask(fio: tuple[str, ...], options: dict[str, object]) -> Question:
+def _question(asked: Asked) -> Question:
     """Return the question that the options ask. Raises RequestError."""
     from iodelta.bisect.git import Repository
-    from iodelta.bisect.question import Commits
-    from iodelta.cli.search_question import Asked
+    from iodelta.bisect.items import read_settings
+    from iodelta.bisect.question import Commits, Listed, Settings
+    from iodelta.cli.search_question import question_of
+    from iodelta.experiment.source import text_of
     from iodelta.machine import LocalMachine
 
-    asked = Asked(options, fio)
-    ways = [
-        name for name in ("good", "items", "items_file", "settings") if options[name]
-    ]
-    if options["bad"] and "good" not in ways:
-        ways.append("good")
-    if len(ways) != 1 and sorted(ways) != ["items", "items_file"]:
+    ways = {
+        "commits": asked.good or asked.bad,
+        "a list": asked.item or asked.items,
+        "settings": asked.settings,
+    }
+    if sum(map(bool, ways.values())) != 1:
         raise RequestError(
-            "nothing to search was given"
-            if not ways
-            else "commits, a list or settings: one of them",
+            "commits, a list or settings: one of them"
+            if any(ways.values())
+            else "nothing to search was given",
             place="command line",
             remedy="--good REV --bad REV for commits, --item or --items for a list, --settings GOOD BAD for settings",
         )
-    repo = ""
-    if options["settings"]:
-        subject: Commits | Listed | Settings = _settings(options["settings"])
-    elif "good" in ways:
-        if not (options["good"] and options["bad"]):
-            raise RequestError("give both --good and --bad", place="command line")
-        repository = Repository.open(LocalMachine(), str(options["repo"]))
-        repo = repository.path
-        good = repository.resolve(str(options["good"]), "--good")
-        bad = repository.resolve(str(options["bad"]), "--bad")
-        paths = tuple(chain.from_iterable(text.split() for text in asked.many("paths")))
-        subject = Commits(repo, good, bad, paths)
-        if repository.is_dirty():
-            click.echo(
-                "the checkout has uncommitted changes; they are not part of what is measured",
-                err=True,
-            )
-    else:
-        subject = _listed(asked.many("items"), options["items_file"])
-    return asked.question(subject)
-
-
-def _listed(items: tuple[str, ...], file: object) -> Listed:
-    from iodelta.bisect.question import Listed
-    from iodelta.experiment.source import text_of
-
-    if isinstance(file, Path):
-        items = (
-            *items,
-            *(
-                line.strip()
-                for line in text_of(file, "the items").splitlines()
-                if line.strip()
-            ),
+    if asked.settings:
+        (good, settings), (bad, other) = (
+            read_settings(text_of(file, "the settings"), str(file))
+            for file in asked.settings
         )
-    return Listed(items)
-
-
-def _settings(files: object) -> Settings:
-    from iodelta.bisect.items import read_settings
-    from iodelta.bisect.question import Settings
-    from iodelta.experiment.source import text_of
-
-    assert isinstance(files, tuple)
-    (good, settings), (bad, other) = (
-        read_settings(text_of(file, "the settings"), str(file)) for file in files
+        differing = Settings(good, bad, "kconfig" if settings or other else "plain")
+        return question_of(asked, differing)
+    if not ways["commits"]:
+        text = text_of(asked.items, "the items") if asked.items else ""
+        lines = (line.strip() for line in text.splitlines())
+        return question_of(asked, Listed((*asked.item, *filter(None, lines))))
+    if not (asked.good and asked.bad):
+        raise RequestError("give both --good and --bad", place="command line")
+    repository = Repository.open(LocalMachine(), str(asked.repo))
+    ends = (
+        repository.resolve(asked.good, "--good"),
+        repository.resolve(asked.bad, "--bad"),
     )
-    return Settings(good, bad, "kconfig" if settings or other else "plain")
+    paths = tuple(chain.from_iterable(text.split() for text in asked.paths))
+    question = question_of(asked, Commits(repository.path, *ends, paths))
+    if repository.is_dirty():
+        click.echo(
+            "the checkout has uncommitted changes; they are not part of what is measured",
+            err=True,
+        )
+    return question

@@ -9,23 +9,15 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from iodelta.bisect.byhand import read
-from iodelta.bisect.driver import Judged, Searched, judged, searched, undo
+from iodelta.bisect.driver import Judged, Searched, judged, searched
 from iodelta.bisect.log import Answered, SearchFolder
 from iodelta.bisect.question import Question
+from iodelta.cli.commands import Asked
 from iodelta.errors import RequestError, pasted
 from iodelta.machine import LocalMachine, Machine
 
 WAIT = 0.2
 """Seconds between checks whether the user wants to stop."""
-
-MEASURING = frozenset(
-    "build artifacts put measure workload allow_commands machine clock target size trial ramp knobs destroy repeat "
-    "build_timeout put_timeout measure_timeout".split()
-)
-"""Options of a search in which iodelta builds and measures."""
-
-NUMBERS = frozenset("margin exact first rest no_revert force metric".split())
-"""Options of a search that follows numbers."""
 
 
 def replayed(
@@ -37,12 +29,10 @@ def replayed(
     return searched(machine, question, answers)
 
 
-def answer_of(
-    path: Path, words: tuple[str, ...], options: dict[str, object]
-) -> Once | None:
+def answer_of(path: Path, asked: Asked) -> Once | None:
     """Return the answer that follows a folder's name, checked against the search; None without one. ``undo`` becomes
     the option. Raises RequestError."""
-    value = str(options["value"] or "")
+    words, value = asked.fio, asked.value
     if not words and not value:
         return None
     folder = SearchFolder.open(path)
@@ -54,16 +44,11 @@ def answer_of(
             place=str(path),
             remedy=again,
         )
-    if (
-        len(words) + bool(value) > 1
-        or options["undo"]
-        or options["plan_"]
-        or options["show_"]
-    ):
+    if len(words) + bool(value) > 1 or asked.undo or asked.dry_run or asked.show:
         raise RequestError("give one answer", place=str(path), remedy=f"{again} good")
     answer = value or words[0]
     if answer == "undo":
-        options["undo"] = 1
+        asked.undo = 1
         return None
     at = replayed(LocalMachine(), question, folder.answers())
     if at.ask is None:
@@ -87,7 +72,7 @@ class Once:
             raise RequestError(
                 "another call has answered meanwhile, so this answer was not kept",
                 place=self._item[:12],
-                remedy="see the current proposal with --plan",
+                remedy="see the current proposal with --dry-run",
             )
         return text
 
@@ -123,13 +108,3 @@ class Prompt:
             if select.select([number], [], [], WAIT)[0]:
                 return os.read(number, 4096)
         return b""
-
-
-def take_back(folder: SearchFolder, say: Callable[[str], None]) -> None:
-    """Withdraw the last answer, if there is one."""
-    try:
-        [taken] = undo(folder)
-    except RequestError as error:
-        say(error.what)
-    else:
-        say(f"undone: {taken.item[:12]}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import click
-from click.shell_completion import CompletionItem
 
 
 def settings(
@@ -14,7 +13,7 @@ def settings(
     """Knobs and values of a ``NAME:KNOB=VALUE,...`` that is being written, as they are on this machine."""
     name, colon, text = incomplete.partition(":")
     # Another machine would answer too slowly.
-    if not colon or context.params.get("names"):
+    if not colon or context.params.get("machine"):
         return []
     begun, comma, last = text.rpartition(",")
     before = f"{name}:{begun}{comma}"
@@ -23,13 +22,6 @@ def settings(
         return [before + word for word in _words(last, target) if word.startswith(last)]
     except Exception:  # noqa: BLE001 (the user is writing a line, which an error would break)
         return []
-
-
-def files(
-    context: click.Context, parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Files and folders, as the shell lists them."""
-    return [CompletionItem(incomplete, type="file")]
 
 
 def _words(begun: str, target: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Path mode on the command line: begin, continue or rebuild an experiment whose clock counts instructions."""
+"""Path mode on the command line: begin or continue an experiment whose clock counts instructions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from iodelta.cli.delivery import deliver
-from iodelta.cli.files import print_document
-from iodelta.cli.gate import WORSE, Words, exit_code
+from iodelta.cli.commands import Asked
 from iodelta.cli.progress import Progress, say_line
 from iodelta.errors import pasted
 from iodelta.lab.folder import Booted, Folder
@@ -20,44 +18,33 @@ from iodelta.plural import plural
 from iodelta.study.words import duration, inert
 
 if TYPE_CHECKING:
-    from iodelta.experiment import Experiment
+    from iodelta.api.measuring import Question
     from iodelta.path.plan import BootPlan, PathPlan
 
 
 def begin(
-    experiment: Experiment,
-    text: str,
+    question: Question,
     path: Path,
-    format_: str,
-    output: Path | None = None,
+    asked: Asked,
     *,
-    force: bool = False,
     dry_run: bool = False,
     row: bool = False,
-    fail_on: Words = WORSE,
 ) -> None:
     """Make a plan, show it, and run its boots. Exits with the account's exit code."""
     from iodelta.path.plan import PathPlanAnswer, make_plan
     from iodelta.report.formats.terminal import labelled
     from iodelta.report.stories.path_plan import facts
 
-    plan = make_plan(experiment, row=row)
+    plan = make_plan(question.experiment, row=row)
     if dry_run:
-        deliver(PathPlanAnswer(plan), tuple, format_, output, force=force)
+        asked.deliver(PathPlanAnswer(plan))
         return
     for line in labelled(facts(plan)):
         say_line(line)
-    go_on(Folder.begin(path, text, plan), format_, output, force=force, fail_on=fail_on)
+    go_on(Folder.begin(path, question.text, plan), asked)
 
 
-def go_on(
-    folder: Folder,
-    format_: str,
-    output: Path | None = None,
-    *,
-    force: bool = False,
-    fail_on: Words = WORSE,
-) -> NoReturn:
+def go_on(folder: Folder, asked: Asked) -> NoReturn:
     """Run the boots that are left, and report. Exits with the account's exit code."""
     from iodelta.path import run
     from iodelta.report.derived import derive_counts
@@ -65,29 +52,22 @@ def go_on(
     with stop_on_signals() as stop, Progress(log=True) as progress:
         run.go(folder, _Boots(progress), stop=stop)
     account = derive_counts(folder)
-    deliver(account, tuple, format_, output, force=force)
-    if format_ == "console":
+    asked.deliver(account)
+    if asked.format == "console":
         click.echo(f"Folder: {inert(pasted(folder.path))}")
-    sys.exit(exit_code(account, fail_on))
-
-
-def rebuild(folder: Folder, format_: str) -> None:
-    """Derived files from the boots' raw output."""
-    from iodelta.report.derived import derive_counts
-
-    account = derive_counts(folder)
-    if format_ == "json":
-        from iodelta.report.answers import RebuildAnswer
-
-        print_document(RebuildAnswer(("verdict.json",), account.boots))
-        return
-    click.echo(
-        f"{folder.path / 'verdict.json'} rebuilt from {plural(account.boots, 'boot')}"
-    )
+    if "words" in vars(asked):
+        asked.end(account)
+    sys.exit(account.exit_code)
 
 
 WORK: Mapping[str, float] = {"functions": 8.0, "anatomy": 8.0}
 """Purpose of a boot -> its CPU time as a multiple of that of a boot without the plugin (measured)."""
+
+PURPOSES = {
+    "again": ", the same again",
+    "functions": ", for functions",
+    "anatomy": ", for the anatomy",
+}
 
 
 class _Boots:
@@ -108,12 +88,7 @@ class _Boots:
         self._progress.step("booting", self._done / self._work)
 
     def booted(self, one: BootPlan, event: Booted, done: int) -> None:
-        what = {
-            "exact": "",
-            "again": ", the same again",
-            "functions": ", for functions",
-            "anatomy": ", for the anatomy",
-        }.get(one.purpose, "")
+        what = PURPOSES.get(one.purpose, "")
         what += f", layout {one.seed}" if one.seed else ""
         ended = inert(event.problem) or duration(event.seconds)
         self._progress.note(

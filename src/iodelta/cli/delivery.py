@@ -2,47 +2,24 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
-from click.core import ParameterSource
 
-from iodelta.cli.files import (
-    check_free,
-    check_free_of_pictures,
-    remember,
-    write_or_print,
-)
-from iodelta.cli.files import force as force_option
+from iodelta.cli.files import remember, write_or_print
 from iodelta.errors import MeasureError, RequestError
-from iodelta.report.stories.story import PLAIN, Detail
+from iodelta.part import kind_of, load
+from iodelta.report.stories.story import Detail
 from iodelta.study.words import inert
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
-
-    from iodelta.ingest.layouts import Layout
-    from iodelta.report.formats.charts import Scale
     from iodelta.report.formats.charts.model import Charts
     from iodelta.report.stories.kinds import Result
-    from iodelta.study.comparison import Comparison
-
-FORMATS = ("console", "mail", "markdown", "html", "csv", "json")
-
-CI_FORMATS = ("junit", "ktap", "github")
-"""Formats for CI systems, of results that have verdicts."""
-
-VERDICT_FORMATS = (*FORMATS, *CI_FORMATS)
-
-VALUE_FORMATS = (*VERDICT_FORMATS, "bmf")
-"""Formats of results that also have values of variants."""
 
 ENDINGS = {
     ".html": "html",
@@ -58,134 +35,57 @@ ENDINGS = {
 }
 """End of a file name -> the format that it implies."""
 
+WORDS = {
+    "regression": frozenset({"regression"}),
+    "improvement": frozenset({"improvement"}),
+    "change": frozenset({"regression", "improvement"}),
+    "inconclusive": frozenset({"inconclusive"}),
+    "finding": frozenset({"finding"}),
+    "nothing": frozenset[str](),
+}
+"""Word of ``--fail-on`` -> words of checks."""
 
-def delivered(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the options for the destination of a report and its charts. They are checked before anything else."""
-
-    @functools.wraps(command)
-    def checked(*, charts: Path | None, force: bool, **others: Any) -> Any:
-        if charts is not None:
-            check_free_of_pictures(charts, force=force)
-        return command(charts=charts, force=force, **others)
-
-    return _into_file(_charts_option(force_option(checked)))
-
-
-def scaled(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--scale, the axis of values in charts; refused where no chart is drawn. It stands below ``delivered``."""
-
-    @functools.wraps(command)
-    def checked(
-        *, scale: Scale, format_: str, charts: Path | None, **others: Any
-    ) -> Any:
-        if scale != "auto" and format_ != "html" and charts is None:
-            raise RequestError(
-                "--scale applies to charts, and none is drawn here",
-                place="--scale",
-                remedy="add -o page.html or --charts DIR",
-            )
-        return command(scale=scale, format_=format_, charts=charts, **others)
-
-    return _scale_option(checked)
+WORSE = frozenset({"regression", "inconclusive"})
+"""What a result's own exit code goes by."""
 
 
-def printed(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the options for the destination of a report without charts."""
-    return _into_file(force_option(command))
-
-
-_scale_option = click.option(
-    "--scale",
-    type=click.Choice(["auto", "log", "linear"]),
-    default="auto",
-    show_default=True,
-    help="Axis of values in charts; auto: logarithmic where a linear one would hide small values.",
-)
-
-_charts_option = click.option(
-    "--charts",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Write every chart as SVG and PNG.",
-)
-
-_output_option = click.option(
-    "--output",
-    "-o",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write the report to FILE. The extension selects the format: .html, .md, .csv, .json, .txt (mail).",
-)
-
-
-def _into_file(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--output, which may imply the format; a file that iodelta did not write is refused."""
-
-    @functools.wraps(command)
-    def checked(
-        *, format_: str, output: Path | None, force: bool, **others: Any
-    ) -> Any:
-        if output is not None:
-            if not others.get("reproducer"):
-                format_ = format_of(output, format_)
-            check_free(output, force=force)
-        return command(format_=format_, output=output, force=force, **others)
-
-    return _output_option(checked)
-
-
-def format_of(output: Path, format_: str) -> str:
-    """Return the requested format, else the one that the file's name implies. Raises RequestError."""
-    asked = (
-        click.get_current_context().get_parameter_source("format_")
-        is ParameterSource.COMMANDLINE
-    )
+def format_of(output: Path, asked: str, choices: Sequence[str]) -> str:
+    """Return the format ``asked`` for, else the one of ``choices`` that the file's name implies. Raises RequestError."""
     endings = {
-        ending: implied for ending, implied in ENDINGS.items() if implied in _choices()
+        ending: implied for ending, implied in ENDINGS.items() if implied in choices
     }
-    if asked and format_ == "console":
+    ending = output.suffix.lower()
+    if asked == "console":
         raise RequestError(
             "the console format cannot be written to a file",
             place="--output",
             remedy="choose another --format",
         )
-    implied = endings.get(output.suffix.lower(), format_)
-    # Any text format may have this name.
-    if asked and implied != format_ and output.suffix.lower() != ".txt":
+    # Any text format may have the name .txt.
+    if asked and endings.get(ending, asked) != asked and ending != ".txt":
         raise RequestError(
-            f"a file with this extension holds {implied}, not {format_}",
+            f"a file with this extension holds {endings[ending]}, not {asked}",
             place=str(output),
             remedy="choose another extension, or leave out --format",
         )
-    if asked:
-        return format_
-    if output.suffix.lower() not in endings:
+    if not asked and ending not in endings:
         raise RequestError(
             "the extension of this file does not select a format",
             place=str(output),
             remedy=f"add --format, or use one of {', '.join(endings)}",
         )
-    return endings[output.suffix.lower()]
-
-
-def _choices() -> Sequence[str]:
-    """Return the formats of the command that runs."""
-    options = click.get_current_context().command.params
-    asked = next(option for option in options if option.name == "format_")
-    if not isinstance(asked.type, click.Choice):
-        return ()
-    return asked.type.choices
+    return asked or endings[ending]
 
 
 def deliver(
     result: Result,
     draw: Callable[[], Charts],
     format_: str,
-    output: Path | None = None,
-    charts: Path | None = None,
+    output: Path | None,
+    charts: Path | None,
     *,
-    force: bool = False,
-    detail: Detail = PLAIN,
+    force: bool,
+    detail: Detail,
 ) -> None:
     """Print it, or write it to ``output``; ``charts`` is where its pictures go. Raises MeasureError, RequestError."""
     if charts is not None:
@@ -198,43 +98,32 @@ def deliver(
     if format_ == "console":
         print_result(result, detail)
         return
+    from iodelta.report.formats.render import rendered
+
     if format_ == "html":
         from iodelta.report.formats.html.result import html_of
 
         data = html_of(result, draw(), detail)
     else:
-        from iodelta.report.formats.render import rendered
-
         data = rendered(result, format_, detail)
-    if format_ == "github":
-        _summarize(result, detail)
+    # The summary of a job of GitHub Actions, which only Markdown can be.
+    summary = os.environ.get("GITHUB_STEP_SUMMARY") if format_ == "github" else None
+    if summary:
+        try:
+            with open(summary, "ab") as file:
+                file.write(rendered(result, "markdown", detail))
+        except OSError as error:
+            raise MeasureError(
+                f"cannot write the summary: {error.strerror}", place=summary
+            ) from error
     write_or_print(output, data, "the report", force=force)
 
 
-def _summarize(result: Result, detail: Detail) -> None:
-    """Add the report to the summary of a job of GitHub Actions, which only Markdown can be. Raises MeasureError."""
-    place = os.environ.get("GITHUB_STEP_SUMMARY")
-    if not place:
-        return
-    from iodelta.report.formats.render import rendered
-
-    try:
-        with open(place, "ab") as file:
-            file.write(rendered(result, "markdown", detail))
-    except OSError as error:
-        raise MeasureError(
-            f"cannot write the summary: {error.strerror}", place=place
-        ) from error
-
-
-def print_result(result: Result, detail: Detail = PLAIN) -> None:
-    """Print it for a terminal; an experiment on one screen unless all of it is asked for."""
-    if type(result).__name__ == "Account":
-        from rich.console import Console
-
-        from iodelta.report.formats import console
-
-        console.show(Console(), result, verbose=detail.whole, again=detail.again)  # type: ignore[arg-type]
+def print_result(result: Result, detail: Detail) -> None:
+    """Print it for a terminal: the first screen of its kind, or its story, and the pictures that a terminal draws."""
+    kind = kind_of(result)
+    if kind.screen:
+        load(kind.screen)(result, detail)
         return
     from iodelta.report.formats.terminal import lines, show
     from iodelta.report.stories.kinds import story_of
@@ -253,39 +142,25 @@ def print_result(result: Result, detail: Detail = PLAIN) -> None:
 
     terminal = Console()
     show(terminal, story, whole=detail.whole)
-    for line in _pictures(result, terminal):
-        terminal.print(line, soft_wrap=True, highlight=False)
-
-
-def _pictures(result: Result, terminal: Console) -> Iterator[Text]:
-    """Yield what a terminal draws below the numbers of a comparison or an import."""
-    from iodelta.report.formats.pictures import bars_of, draws, sparks
+    from iodelta.report.formats.pictures import draws
     from iodelta.report.formats.terminal import width_of
-    from iodelta.study.rows import Shown
 
-    if not draws(terminal.file):
-        return
-    if isinstance(result, Shown):
-        yield from sparks(result.rows, width_of(terminal))
-    elif type(result).__name__ == "Comparison":
-        yield from bars_of(result, width_of(terminal))  # type: ignore[arg-type]
+    if kind.pictures and draws(terminal.file):
+        for line in load(kind.pictures)(result, width_of(terminal)):
+            terminal.print(line, soft_wrap=True, highlight=False)
 
 
-def charts_of(
-    comparison: Comparison,
-    layouts: Sequence[Layout],
-    paths: Sequence[str],
-    scale: Scale,
-    baseline: str | None = None,
-) -> Charts:
-    """Return the charts of a comparison."""
-    from iodelta.report.formats.html import result
+def exit_code(result: object, words: frozenset[str]) -> int:
+    """Return the exit code of a result by ``words``: 1, 3 where they say inconclusive, 4 where nothing could be
+    measured.
 
-    return result.charts_of(comparison, layouts, paths, baseline, scale)
+    Raises RequestError for other words than ``WORSE`` where the result has no verdict.
+    """
+    code: int = cast(Any, result).exit_code
+    if code not in (0, 1, 3) or words == WORSE:
+        return code
+    if not words:
+        return 0
+    from iodelta.report.stories.checks import checks_of, code_of
 
-
-def charts_of_runs(layout: Layout, scale: Scale) -> Charts:
-    """Return the charts of results of which nothing is compared."""
-    from iodelta.report.formats.html import result
-
-    return result.charts_of_runs(layout, scale)
+    return code_of(checks_of(result), words)

@@ -10,27 +10,16 @@ import hashlib
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
-
-import click
+from typing import NoReturn
 
 from iodelta.errors import MeasureError, RequestError
-
-C = TypeVar("C", bound=Callable[..., Any])
 
 PICTURES = (".svg", ".png")
 
 WRITTEN = "written"
 """File of the state directory with the SHA-256 of the files that iodelta wrote, a line each."""
-
-
-def force(command: C) -> C:
-    """Return the option of every command that writes a file."""
-    return click.option(
-        "--force", is_flag=True, help="Overwrite files that iodelta did not write."
-    )(command)
 
 
 def check_free(path: Path, *, force: bool) -> None:
@@ -170,13 +159,6 @@ def _taken(path: Path) -> RequestError:
         place=str(path),
         remedy="name another file, or add --force",
     )
-
-
-def print_document(answer: object) -> None:
-    """An answer as JSON on standard output."""
-    from iodelta.report.documents import written
-
-    sys.stdout.buffer.write(written(answer))
 
 
 def refuse_unread(paths: Iterable[str], reasons: str) -> NoReturn:

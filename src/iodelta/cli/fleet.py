@@ -2,91 +2,167 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-import click
-
-from iodelta.api.hosts import How, Permits, among, chosen_of, measured
-from iodelta.cli.files import print_document
-from iodelta.cli.fleet_check import command as check
-from iodelta.cli.fleet_options import (
-    DESTROY,
-    FOLDER,
-    FORMAT,
-    HOSTS,
-    INVENTORY,
-    say,
-    scheduling,
-)
-from iodelta.cli.fleet_report import command as report
-from iodelta.cli.groups import Group
-from iodelta.cli.own_command import allow_commands
+from iodelta.api.hosts import How, among, chosen_of, measured, scheduled
+from iodelta.cli.commands import Asked, declared, fresh, group, words_of
+from iodelta.cli.progress import say_line
 from iodelta.errors import RequestError
+from iodelta.plural import plural
 
 if TYPE_CHECKING:
-    from iodelta.fleet.answers import FleetStatusAnswer
+    from iodelta.fleet.answers import FleetCheckAnswer, FleetStatusAnswer
     from iodelta.fleet.host import FleetHost
+    from iodelta.report.formats.charts.model import Charts
 
-_EXAMPLES = """
-\b
-Examples:
+DESTROY = "--destroy HOST:DEVICE*  Allow this device of this host to be overwritten."
+
+command = group(
+    "fleet",
+    "Measure one experiment on many hosts of an inventory, over SSH, and say whether they agree.",
+    """
   iodelta fleet check experiment.toml --hosts nvme
   iodelta fleet run experiment.toml --hosts 'nvme,!stor3'
   iodelta fleet status iodelta-fleet-experiment
-"""
+""",
+)
 
 
-@click.group("fleet", cls=Group, epilog=_EXAMPLES)
-def command() -> None:
-    """Measure one experiment on many hosts of an inventory, over SSH, and say whether they agree."""
+@declared(
+    "check",
+    "file",
+    f"""
+--hosts
+--inventory
+{DESTROY}
+--placebo TIME        Also compare each host with itself for this long.
+--folder
+--scheduler
+--at-once
+--allow-commands
+--format
+""",
+    "  iodelta fleet check experiment.toml --hosts nvme",
+    into=command,
+)
+def check(asked: Asked) -> None:
+    """Look at every host: can it be reached, and can FILE be measured there?
+
+    Checks the connection, the target, fio, knobs, permits to write, and whether somebody measures there now, and shows
+    the machine. With --placebo each host also compares the baseline with itself; a host on which that comes out as a
+    change should not be measured. Exit codes: 0 all hosts can be measured, 4 some cannot.
+    """
+    from iodelta.experiment import load
+    from iodelta.fleet.answers import FleetCheckAnswer
+    from iodelta.fleet.checking import check as check_host
+    from iodelta.fleet.checking import destroyed
+    from iodelta.fleet.cluster import workers
+    from iodelta.fleet.folder import question
+
+    hosts = chosen_of(asked.inventory, asked.hosts)
+    commands = asked.allow_commands
+    permits, files = destroyed(asked.destroy, hosts), question(asked.file, commands)
+    experiment = load(asked.file)
+    with workers(asked.scheduler, min(asked.at_once, len(hosts))) as (client, _):
+        tasks = [
+            client.submit(
+                check_host,
+                host,
+                experiment,
+                permits.get(host.name, ()),
+                commands=commands,
+                pure=False,
+            )
+            for host in hosts
+        ]
+        answer = FleetCheckAnswer(tuple(client.gather(tasks)))
+    if asked.placebo:
+        answer = _with_placebo(answer, hosts, files, asked)
+    asked.answer(answer, _checks(answer))
+    sys.exit(answer.exit_code)
 
 
-command.add_command(check)
-command.add_command(report)
+def _with_placebo(
+    answer: FleetCheckAnswer,
+    hosts: tuple[FleetHost, ...],
+    files: dict[str, bytes],
+    asked: Asked,
+) -> FleetCheckAnswer:
+    """Return the answer with a step for what the comparison of each good host with itself found."""
+    from msgspec.structs import replace
+
+    from iodelta.fleet.answers import CheckedStep, FleetCheckAnswer
+    from iodelta.fleet.folder import placebo
+    from iodelta.fleet.status import status_of
+
+    pairs = zip(hosts, answer.hosts, strict=True)
+    good = tuple(host for host, check in pairs if check.ok)
+    if not good:
+        return answer
+    how = How(
+        destroy=asked.destroy,
+        scheduler=asked.scheduler,
+        at_once=asked.at_once,
+        in_use="skip",
+        patience="1m",
+        allow_commands=asked.allow_commands,
+    )
+    path = asked.folder or fresh("iodelta-fleet-check")
+    folder = scheduled(path, good, placebo(files, asked.placebo), how, say_line)
+    steps = {}
+    for state in status_of(folder, good).hosts:
+        ok = state.state == "done"
+        quiet = f"no alarm in {plural(state.trials, 'trial')}"
+        said = quiet if ok else state.reason or state.state
+        steps[state.name] = (CheckedStep("placebo", ok, said, state.remedy),)
+    return FleetCheckAnswer(
+        tuple(
+            replace(one, steps=(*one.steps, *steps.get(one.name, ())))
+            for one in answer.hosts
+        )
+    )
 
 
-@command.command(
+def _checks(answer: FleetCheckAnswer) -> Iterator[str]:
+    from iodelta.study.words import inert
+
+    width = max(len(host.name) for host in answer.hosts)
+    for host in answer.hosts:
+        yield f"{host.name:{width}}  {'ok' if host.ok else 'not ready'}"
+        for step in host.steps:
+            mark = "" if step.ok else "NOT OK: "
+            yield f"{'':{width}}  {step.step:12} {mark}{inert(step.said)}"
+            if step.remedy:
+                yield f"{'':{width}}  {'':12} {inert(step.remedy)}"
+
+
+@declared(
     "run",
-    epilog="\b\nExamples:\n  iodelta fleet run experiment.toml --hosts 'nvme,!stor3'\n"
-    "  iodelta fleet run iodelta-fleet-experiment       # continues it\n",
+    "what",
+    f"""
+--hosts
+--inventory
+{DESTROY}
+--folder
+--spread              Make one experiment whose blocks alternate between the hosts.
+--at-once
+--scheduler
+--patience
+--in-use
+--allow-commands
+--format
+""",
+    """
+  iodelta fleet run experiment.toml --hosts 'nvme,!stor3'
+  iodelta fleet run iodelta-fleet-experiment       # continues it
+""",
+    into=command,
 )
-@click.argument("what", type=click.Path(path_type=Path))
-@HOSTS
-@INVENTORY
-@DESTROY
-@click.option(
-    "--folder",
-    "place",
-    type=click.Path(path_type=Path),
-    help="The fleet folder (default: iodelta-fleet-FILE).",
-)
-@click.option(
-    "--spread",
-    is_flag=True,
-    help="Make one experiment whose blocks alternate between the hosts.",
-)
-@scheduling
-@allow_commands
-@FORMAT
-def run(
-    what: Path,
-    expression: str | None,
-    inventory: Path,
-    destroy: tuple[str, ...],
-    in_use: str,
-    patience: str,
-    place: Path | None,
-    spread: bool,
-    scheduler: str,
-    at_once: int,
-    allow_commands: bool,
-    format_: str,
-) -> None:
+def run(asked: Asked) -> None:
     """Measure WHAT, an experiment file, on every chosen host, or continue WHAT, a fleet folder.
 
     Each host gets an ordinary experiment folder below the fleet folder. A host, and each physical device, is used once
@@ -95,46 +171,43 @@ def run(
     measured, 4 some could not be. With --spread all hosts share one experiment, and the exit code is that of `iodelta
     run`.
     """
-    if spread:
-        _spread(
-            what,
-            chosen_of(inventory, expression),
-            Permits(destroy, allow_commands),
-            in_use,
-            place,
-            format_,
-        )
-    how = How(
-        destroy=destroy,
-        scheduler=scheduler,
-        at_once=at_once,
-        in_use=in_use,
-        patience=patience,
-        allow_commands=allow_commands,
-    )
+    what = Path(asked.what)
+    expression = asked.hosts
+    if asked.spread:
+        _spread(what, chosen_of(asked.inventory, expression), asked)
     answer = measured(
-        what, place, lambda: chosen_of(inventory, expression), expression, how, say
+        what,
+        asked.folder,
+        lambda: chosen_of(asked.inventory, expression),
+        expression,
+        how_of(asked),
+        say_line,
     )
-    _deliver(answer, format_)
+    asked.answer(answer, _states(answer))
     sys.exit(answer.exit_code)
 
 
-def _spread(
-    file: Path,
-    hosts: tuple[FleetHost, ...],
-    permits: Permits,
-    in_use: str,
-    place: Path | None,
-    format_: str,
-) -> NoReturn:
-    """Run one experiment over all hosts, as `iodelta run` does with a --machine for each."""
-    from iodelta.cli.running import Asked, measure
-    from iodelta.cli.turn import let_wait
+def how_of(asked: Asked) -> How:
+    """Return how hosts are scheduled, as it was asked for."""
+    return How(
+        destroy=asked.destroy,
+        scheduler=asked.scheduler,
+        at_once=asked.at_once,
+        in_use=asked.in_use,
+        patience=asked.patience,
+        allow_commands=asked.allow_commands,
+    )
+
+
+def _spread(file: Path, hosts: tuple[FleetHost, ...], asked: Asked) -> None:
+    """Run one experiment over all hosts, as `iodelta run` does with a --machine for each; exits by itself."""
+    from iodelta.api.measuring import Wishes
+    from iodelta.cli.run import measure
     from iodelta.experiment import load
     from iodelta.fleet.checking import destroyed
 
-    asked_path = load(file).target.path
-    paths = {host.target(asked_path): host.name for host in hosts}
+    path = load(file).target.path
+    paths = {host.target(path): host.name for host in hosts}
     if len(paths) > 1:
         (path, first), (other, second) = list(paths.items())[:2]
         raise RequestError(
@@ -142,128 +215,150 @@ def _spread(
             place="--spread",
             remedy="choose hosts with the same path, or leave --spread out",
         )
-    if in_use == "wait":
-        let_wait()
-    place = place or Path(f"iodelta-fleet-{file.stem}")
-    devices = destroyed(permits.destroy, hosts)
-    asked = Asked(
-        destroy=tuple(dict.fromkeys(itertools.chain.from_iterable(devices.values()))),
-        allow_commands=permits.commands,
-        format_=format_,
+    place = asked.folder or Path(f"iodelta-fleet-{file.stem}")
+    devices = destroyed(asked.destroy, hosts).values()
+    wishes = Wishes(
+        destroy=tuple(dict.fromkeys(itertools.chain.from_iterable(devices))),
+        allow_commands=asked.allow_commands,
+        wait=asked.in_use == "wait",
     )
+    asked.words = words_of("regression,inconclusive")
     if place.exists():
-        measure(place, asked)
-    names = tuple(host.machine for host in hosts)
-    measure(
-        file,
-        dataclasses.replace(
-            asked, names=names, given={"target": next(iter(paths))}, place=place
-        ),
+        measure(place, wishes, asked)
+    from msgspec.structs import replace
+
+    new = replace(
+        wishes,
+        machines=tuple(host.machine for host in hosts),
+        given={"target": next(iter(paths))},
+        folder=place,
     )
-    raise AssertionError("measuring exits by itself")
+    measure(file, new, asked)
 
 
-@command.command(
-    "status", epilog="\b\nExamples:\n  iodelta fleet status iodelta-fleet-experiment\n"
+@declared(
+    "status",
+    "folder",
+    "--hosts\n--format",
+    "  iodelta fleet status iodelta-fleet-experiment",
+    into=command,
 )
-@FOLDER
-@HOSTS
-@FORMAT
-def status(folder: Path, expression: str | None, format_: str) -> None:
+def status(asked: Asked) -> None:
     """Show the state of every host of a fleet: waiting, running, done, failed, lost, drained or skipped, and why."""
     from iodelta.fleet.folder import FleetFolder
     from iodelta.fleet.status import status_of
 
-    opened = FleetFolder.open(folder)
-    _deliver(
-        status_of(opened, among(opened, expression) if expression else ()), format_
+    opened = FleetFolder.open(asked.folder)
+    answer = status_of(
+        opened, among(opened, asked.hosts) if asked.hosts is not None else ()
     )
+    asked.answer(answer, _states(answer))
 
 
-@command.command(
+def _states(answer: FleetStatusAnswer) -> Iterator[str]:
+    from iodelta.study.words import inert
+
+    width = max((len(host.name) for host in answer.hosts), default=0)
+    for host in answer.hosts:
+        yield f"{host.name:{width}}  {host.state:8} {plural(host.trials, 'trial')}"
+        for text in filter(None, (host.reason, host.remedy, *host.notes)):
+            yield f"{'':{width}}  {inert(text)}"
+
+
+@declared(
     "cancel",
-    epilog="\b\nExamples:\n  iodelta fleet cancel iodelta-fleet-experiment --hosts stor3\n",
+    "folder",
+    "--hosts\n--format",
+    "  iodelta fleet cancel iodelta-fleet-experiment --hosts stor3",
+    into=command,
 )
-@FOLDER
-@HOSTS
-@FORMAT
-def cancel(folder: Path, expression: str | None, format_: str) -> None:
+def cancel(asked: Asked) -> None:
     """End the runs of a fleet, or of some of its hosts. Settings are restored, finished trials are kept, and
     `iodelta fleet run FOLDER` continues."""
     from iodelta.fleet.answers import FleetCancelAnswer
     from iodelta.fleet.coordinator import CANCELLED
     from iodelta.fleet.folder import FleetFolder
-    from iodelta.study.words import inert
 
-    opened = FleetFolder.open(folder)
-    names = tuple(host.name for host in among(opened, expression))
+    opened = FleetFolder.open(asked.folder)
+    names = tuple(host.name for host in among(opened, asked.hosts))
     if not opened.is_held():
         names = ()
     for name in names:
         opened.write(f"stop/{name}", CANCELLED.encode())
-    if format_ == "json":
-        print_document(FleetCancelAnswer(str(folder), names))
-    elif names:
-        click.echo(inert(f"asked {', '.join(names)} to end"), err=True)
-    else:
-        click.echo(
-            "no `iodelta fleet run` is running on this folder: nothing to cancel",
-            err=True,
-        )
+    asked.answer(FleetCancelAnswer(str(asked.folder), names), ())
+    if asked.format == "console":
+        nobody = "no `iodelta fleet run` is running on this folder: nothing to cancel"
+        say_line(f"asked {', '.join(names)} to end" if names else nobody)
 
 
-@command.command(
+@declared(
     "fetch",
-    epilog="\b\nExamples:\n  iodelta fleet fetch iodelta-fleet-experiment /srv/night --hosts stor3\n",
+    "folder there",
+    "--hosts\n--format",
+    "  iodelta fleet fetch iodelta-fleet-experiment /srv/night --hosts stor3",
+    into=command,
 )
-@FOLDER
-@click.argument("there")
-@HOSTS
-@FORMAT
-def fetch(folder: Path, there: str, expression: str | None, format_: str) -> None:
+def fetch(asked: Asked) -> None:
     """Bring experiment folders into a fleet that were measured on the hosts themselves: THERE is the folder's path on
     each of them. It must ask the same question; each file is checked against the folder's own seal. Exit codes: 0 every
     folder was fetched, 4 some were not."""
     from iodelta.fleet.answers import FleetFetchAnswer
     from iodelta.fleet.fetching import fetch_from
     from iodelta.fleet.folder import FleetFolder
-    from iodelta.study.words import inert
 
-    opened = FleetFolder.open(folder)
-    hosts = among(opened, expression)
+    opened = FleetFolder.open(asked.folder)
     fetched = []
     with opened.journal.held():
-        for host in hosts:
-            fetched_folder = fetch_from(opened, host, there)
-            fetched.append(fetched_folder)
-            if format_ == "console":
-                click.echo(
-                    inert(
-                        f"{fetched_folder.name}: {'fetched' if fetched_folder.fetched else 'not fetched:'} {fetched_folder.said}"
-                    ),
-                    err=True,
-                )
-    answer = FleetFetchAnswer(str(folder), tuple(fetched))
-    if format_ == "json":
-        print_document(answer)
+        for host in among(opened, asked.hosts):
+            one = fetch_from(opened, host, asked.there)
+            fetched.append(one)
+            if asked.format == "console":
+                done = "fetched" if one.fetched else "not fetched:"
+                say_line(f"{one.name}: {done} {one.said}")
+    answer = FleetFetchAnswer(str(asked.folder), tuple(fetched))
+    asked.answer(answer, ())
     sys.exit(answer.exit_code)
 
 
-def _deliver(answer: FleetStatusAnswer, format_: str) -> None:
-    if format_ == "json":
-        print_document(answer)
-        return
-    for line in _status_lines(answer):
-        click.echo(line)
+@declared(
+    "report",
+    "folders...",
+    """
+--format VERDICTS [console]
+--output
+--charts
+--force
+--verbose
+--fail-on [nothing]
+--exit-code
+""",
+    """
+  iodelta fleet report stor1/ stor2/ stor3/
+  iodelta fleet report iodelta-fleet-experiment
+  iodelta fleet report iodelta-fleet-experiment -o hosts.html
+  iodelta fleet report iodelta-fleet-experiment --exit-code    # for a script: 1 for a regression, 3 inconclusive
+""",
+    metavar="FOLDER...",
+    into=command,
+)
+def report(asked: Asked) -> None:
+    """Combine the results of hosts that measured the same plan: is a change there everywhere, on average, or only on some machines?
 
+    FOLDER is the experiment folder or bundle of one host, or a fleet folder, which holds one for each host. Fewer than
+    three hosts get no joint verdict; each keeps its own. A host that sees changes where there are none, or whose folder
+    is not what was measured, is shown but not averaged.
 
-def _status_lines(answer: FleetStatusAnswer) -> Iterator[str]:
-    from iodelta.plural import plural
-    from iodelta.study.words import inert
+    Exit codes: 0 reported, 2 the request is wrong, 4 there is nothing to report. With --exit-code also 1 a regression
+    everywhere, on average, or on some host for sure, and 3 inconclusive.
+    """
+    from iodelta.api.fleets import agreed
 
-    width = max((len(host.name) for host in answer.hosts), default=0)
-    for host in answer.hosts:
-        yield f"{host.name:{width}}  {host.state:8} {plural(host.trials, 'trial')}"
-        for text in (host.reason, host.remedy, *host.notes):
-            if text:
-                yield f"{'':{width}}  {inert(text)}"
+    account = agreed(asked.folders)
+
+    def draw() -> Charts:
+        from iodelta.report.formats.charts.changes import charts_of_fleet
+
+        return charts_of_fleet(account)
+
+    asked.deliver(account, draw)
+    asked.end(account)

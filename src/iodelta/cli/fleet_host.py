@@ -15,10 +15,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
 import msgspec
 
 from iodelta.api.hosts import Permits
+from iodelta.cli.commands import Asked, words_of
 from iodelta.errors import (
     IodeltaError,
     LostError,
@@ -72,47 +72,34 @@ def _end(fleet: FleetFolder, name: str, permits: Permits) -> End:
 
 def _measured(fleet: FleetFolder, name: str, permits: Permits) -> End:
     """Raises RequestError, MeasureError."""
-    from iodelta.cli.running import Asked, measure
+    from iodelta.api.measuring import Wishes
+    from iodelta.cli.run import measure
 
     place, host, experiment = fleet.place(name), fleet.hosts()[name], fleet.experiment()
     wishes = wishes_of(fleet)
-    destroy = permits.destroy
     place.parent.mkdir(exist_ok=True)
+    commands = permits.commands or (wishes is not None and wishes.allow_commands)
+    asked = Wishes(destroy=permits.destroy, allow_commands=commands)
+    file = place
     if place.exists():
-        file, asked = (
-            place,
-            Asked(
-                destroy=destroy,
-                allow_commands=permits.commands
-                or (wishes is not None and wishes.allow_commands),
-            ),
-        )
         if read_plan(Folder.open(place)).experiment.machines != (host.machine,):
             raise RequestError(
                 f"its experiment folder is not one of {host.machine}", place=str(place)
             )
     elif wishes is not None:
-        from iodelta.cli.reproduce_fleet import measure_one
+        from iodelta.cli.reproduce import measure_one
 
-        with click.Context(click.Command("reproduce")):
-            measure_one(fleet, host, wishes, destroy)
+        measure_one(fleet, host, wishes, permits.destroy)
         return _outcome(place)
     else:
         file = fleet.path / EXPERIMENT
         path = host.target(experiment.target.path)
-        asked = Asked(
-            names=(host.machine,),
-            given={"target": path},
-            destroy=destroy,
-            allow_commands=permits.commands,
-            place=place,
+        asked = msgspec.structs.replace(
+            asked, machines=(host.machine,), given={"target": path}, folder=place
         )
     # Its exit code is of its verdicts.
-    with (
-        click.Context(click.Command("run")),
-        contextlib.suppress(SystemExit),
-    ):
-        measure(file, asked)
+    with contextlib.suppress(SystemExit):
+        measure(file, asked, Asked(format="console", words=words_of("nothing")))
     return _outcome(place)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from iodelta import __version__
-from iodelta.cli.groups import Group, with_forms
+from iodelta.cli.commands import Group
 from iodelta.errors import IodeltaError
 from iodelta.part import GROUPS, commands, load
 
@@ -36,9 +36,8 @@ class LazyGroup(Group):
         known = commands().get(cmd_name)
         if known is None:
             return None
-        command = load(known.place)
-        assert isinstance(command, click.Command)
-        return with_forms(command)
+        command: click.Command = load(known.place)
+        return command
 
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter

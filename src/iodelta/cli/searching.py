@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from iodelta.bisect.byhand import TakeBack
-from iodelta.bisect.driver import (
-    R,
-    Replay,
-    S,
-    attributed,
-    go,
-    judged,
-    new,
-    searched,
-    undo,
-)
+from iodelta.bisect.driver import attributed, go, judged, new, searched, undo
 from iodelta.bisect.log import Answered, SearchFolder
 from iodelta.bisect.model import Ask
 from iodelta.bisect.question import Patches, Question
 from iodelta.bisect.store import Store
-from iodelta.cli.gate import WORSE, Words, exit_code
+from iodelta.cli.commands import Asked, fresh
 from iodelta.cli.progress import Progress
-from iodelta.cli.search_question import given_options
-from iodelta.cli.turn import in_turn
 from iodelta.errors import RequestError, pasted
 from iodelta.lab.signals import stop_on_signals
 from iodelta.machine import LocalMachine, Machine
@@ -37,9 +24,6 @@ from iodelta.study.words import inert, quantity
 
 if TYPE_CHECKING:
     from iodelta.cli.by_hand import Once
-    from iodelta.study.attribution import AttributionAccount
-    from iodelta.study.search import SearchAccount
-
 
 TITLE = 44
 """Columns of an item's title in a line of progress."""
@@ -63,15 +47,12 @@ class Lines:
 
     def ask(self, ask: Ask, title: str, share: float | None) -> None:
         if not self._question.by_hand:
-            self._progress.step(
-                "searching", share, f"{ask.stage} {inert(title)[:TITLE]}"
-            )
+            now = f"{ask.stage} {inert(title)[:TITLE]}"
+            self._progress.step("searching", share, now)
 
     def answered(self, answered: Answered, title: str, store: Store) -> None:
-        answer = answered.answer
-        values = " ".join(
-            quantity(value, self._question.unit) for value in answered.values
-        )
+        answer, unit = answered.answer, self._question.unit
+        values = " ".join(quantity(value, unit) for value in answered.values)
         came = answer.word or (
             f"skipped: {answer.reason}" if answer.value is None else values
         )
@@ -80,84 +61,73 @@ class Lines:
         )
 
 
-def open_folder(
-    path: Path, fio: tuple[str, ...], options: dict[str, object]
-) -> SearchFolder:
+def open_folder(path: Path, asked: Asked) -> SearchFolder:
     """Return the folder of an earlier call, with what --undo takes back taken back. Raises RequestError, also when a
     question was given as well."""
-    wrong = sorted(
-        given_options(options) - {"plan_", "undo", "show_", "format_", "value", "rest"}
-    )
-    if fio or wrong:
+    given = asked.given() - {"what", "fio"}
+    wrong = sorted(given - {"dry_run", "undo", "show", "format", "value", "rest"})
+    if asked.fio or wrong:
         raise RequestError(
             "the folder already defines the question",
             place=str(path),
-            remedy="to continue, only --plan, --undo, --show, --rest and --format can be given"
-            + (f", not --{wrong[0].rstrip('_')}" if not fio else ""),
+            remedy="to continue, only --dry-run, --undo, --show, --rest and --format can be given"
+            + (f", not --{wrong[0]}" if not asked.fio else ""),
         )
     folder = SearchFolder.open(path)
-    if given_options({"rest"}):
-        folder.extend(cast(float, options["rest"]))
-    if options["undo"]:
-        for answered in undo(folder, cast(int, options["undo"])):
-            click.echo(f"undone: {answered.item[:12]} ({answered.stage})", err=True)
+    if "rest" in given:
+        folder.extend(asked.rest)
+    for answered in undo(folder, asked.undo) if asked.undo else ():
+        click.echo(f"undone: {answered.item[:12]} ({answered.stage})", err=True)
     return folder
 
 
 def new_folder(
-    kind: str, question: Question, machine: Machine, options: dict[str, object]
+    kind: str, question: Question, machine: Machine, asked: Asked
 ) -> SearchFolder:
     """Return the folder of a new question. Raises RequestError, MeasureError."""
-    place = options["folder"]
-    return new(
-        place if isinstance(place, Path) else fresh_name(kind), question, machine
-    )
-
-
-def carry_on(
-    folder: SearchFolder,
-    machine: Machine,
-    replay: Callable[[Machine, Question, Iterable[Answered]], Replay[S, R]],
-    account: Callable[
-        [SearchFolder, Question, Replay[S, R]], SearchAccount | AttributionAccount
-    ],
-    options: dict[str, object],
-) -> NoReturn:
-    """Go on with a folder, or only look at it; print what it amounts to, and exit."""
-    question = folder.question()
-    if options["plan_"] or options["undo"] or options["show_"]:
-        at = replay(machine, question, folder.answers())
-    else:
-        at = _gone_on(
-            folder, machine, replay, cast("Once | None", options.get("answer"))
-        )
-    result = account(folder, question, at)
-    deliver(result, options)
-    if options["plan_"] or options["undo"]:
-        sys.exit(0)
-    sys.exit(exit_code(result, cast("Words | None", options.get("fail_on", WORSE))))
+    return new(asked.folder or fresh(f"iodelta-{kind}"), question, machine)
 
 
 def go_on(
-    folder: SearchFolder, machine: Machine, options: dict[str, object]
+    folder: SearchFolder,
+    machine: Machine,
+    asked: Asked,
+    answer: Once | None = None,
 ) -> NoReturn:
-    """The same with the folder of a search: words of a person have one of their own."""
-    from iodelta.study.by_words import account as of_words
-    from iodelta.study.searched import account as of_search
+    """Go on with a folder, or only look at it; print what it amounts to, and exit."""
+    from iodelta.study import attribution, by_words
+    from iodelta.study import searched as of_search
 
-    if folder.question().by_hand == "words":
-        carry_on(folder, machine, judged, of_words, options)
-    carry_on(folder, machine, searched, of_search, options)
+    question = folder.question()
+    replay: Callable[[Machine, Question, Iterable[Answered]], Any] = searched
+    account: Callable[[SearchFolder, Question, Any], Any] = of_search.account
+    if isinstance(question.subject, Patches):
+        replay, account = attributed, attribution.account
+    elif question.by_hand == "words":
+        replay, account = judged, by_words.account
+    looks = asked.dry_run or asked.undo
+    if looks or asked.show:
+        at = replay(machine, question, folder.answers())
+    else:
+        at = _gone_on(folder, machine, replay, answer, asked)
+    result = account(folder, question, at)
+    deliver(result, asked)
+    if looks:
+        sys.exit(0)
+    if "words" in vars(asked):
+        asked.end(result)
+    sys.exit(result.exit_code)
 
 
 def _gone_on(
     folder: SearchFolder,
     machine: Machine,
-    replay: Callable[[Machine, Question, Iterable[Answered]], Replay[S, R]],
+    replay: Callable[[Machine, Question, Iterable[Answered]], Any],
     answer: Once | None,
-) -> Replay[S, R]:
+    asked: Asked,
+) -> Any:
     """Measure, or ask a person: for one ``answer`` of the command line, else at the terminal."""
-    from iodelta.cli.by_hand import Prompt, take_back
+    from iodelta.cli.by_hand import Prompt
 
     question = folder.question()
     with stop_on_signals() as stop, Progress(log=True) as progress:
@@ -165,7 +135,7 @@ def _gone_on(
         person = answer or Prompt(stop, lines.note) if question.by_hand else None
         while True:
             try:
-                return in_turn(
+                return asked.in_turn(
                     lambda: go(
                         folder, machine, replay, lines, stop=stop, person=person
                     ),
@@ -173,63 +143,32 @@ def _gone_on(
                     lines.note,
                 )
             except TakeBack:
-                take_back(folder, lines.note)
+                try:
+                    [taken] = undo(folder)
+                except RequestError as error:
+                    lines.note(error.what)
+                else:
+                    lines.note(f"undone: {taken.item[:12]}")
 
 
-def report(
-    path: Path,
-    format_: str,
-    output: Path | None,
-    *,
-    force: bool,
-    fail_on: Words | None,
-    whole: bool,
-) -> NoReturn:
-    """What is known of a folder, in any format; and exit, by the words in ``fail_on``."""
-    folder = SearchFolder.open(path)
-    options: dict[str, object] = {
-        "plan_": False,
-        "undo": None,
-        "show_": True,
-        "format_": format_,
-    }
-    options["fail_on"] = fail_on
-    options |= {"output": output, "write_over": force, "whole": whole}
-    if isinstance(folder.question().subject, Patches):
-        from iodelta.study.attribution import account as of_patches
-
-        carry_on(folder, LocalMachine(), attributed, of_patches, options)
-    go_on(folder, LocalMachine(), options)
+def report(path: Path, asked: Asked) -> NoReturn:
+    """What is known of a folder, in any format; and exit, by the words that were asked for."""
+    asked.show, asked.dry_run, asked.undo = True, False, None
+    go_on(SearchFolder.open(path), LocalMachine(), asked)
 
 
-def deliver(
-    account: SearchAccount | AttributionAccount, options: dict[str, object]
-) -> None:
+def deliver(account: Any, asked: Asked) -> None:
     """Print an account in the format asked for, or write it to a file."""
-    from iodelta.cli import delivery
     from iodelta.report.stories.story import Detail
 
-    detail = Detail(inert(pasted(account.folder)), whole=bool(options.get("whole")))
-    format_, output = (
-        str(options["format_"]),
-        cast("Path | None", options.get("output")),
-    )
-    if options["plan_"] and format_ != "json":
+    detail = Detail(inert(pasted(account.folder)), whole=bool(asked.verbose))
+    if asked.dry_run and asked.format != "json":
         click.echo(
             f"next: {inert(account.next)}" if account.next else "nothing is left to do"
         )
-    elif format_ == "console":
-        delivery.print_result(account, detail)
-        click.echo(f"\nFolder: {detail.folder}")
-    elif format_ == "git" and account.schema == "iodelta.bisect/2":
+    elif asked.format == "git":
         sys.stdout.buffer.write(account.git_log.encode())
     else:
-        write_over = bool(options.get("write_over"))
-        delivery.deliver(
-            account, tuple, format_, output, force=write_over, detail=detail
-        )
-
-
-def fresh_name(kind: str) -> Path:
-    """Return a folder's name that tells when it was begun."""
-    return Path(time.strftime(f"iodelta-{kind}-%Y%m%d-%H%M%S"))
+        asked.deliver(account, detail=detail)
+        if asked.format == "console":
+            click.echo(f"\nFolder: {detail.folder}")

@@ -12,70 +12,36 @@ from pathlib import Path
 
 import click
 
-from iodelta.cli.delivery import FORMATS, deliver
-from iodelta.cli.files import check_free, print_document, write
-from iodelta.cli.files import force as force_option
-from iodelta.cli.groups import Group
+from iodelta.cli.commands import SHOWING, Asked, declared, group
+from iodelta.cli.files import check_free, write
 from iodelta.cli.progress import say_line
-from iodelta.cli.search_options import together
-from iodelta.cli.shared_options import in_console_or_json, in_formats
-from iodelta.cli.turn import in_turn, waits
-from iodelta.cli.typed import SHOWING, typed
 from iodelta.errors import RequestError
 from iodelta.experiment.values import size_bytes
 from iodelta.parts.mirrors.catalogue import POLICIES, check_policy
 from iodelta.report.stories.story import Detail
 
-FORMAT = in_formats(FORMATS)
-BS = click.option(
-    "--bs", default="4k", show_default=True, help="Block size, in fio's units."
-)
-JOBS = click.option(
-    "--jobs",
-    default=1,
-    show_default=True,
-    help="Number of jobs, each with its own pid and that depth.",
-)
-workload = together(
-    click.option(
-        "--policy",
-        "policies",
-        multiple=True,
-        metavar="NAME[:KEY=VALUE,...]",
-        help="A read policy. Repeatable.",
-    ),
-    click.option(
-        "--rw",
-        type=click.Choice(["randread", "read", "randrw", "rw"]),
-        default="randread",
-        show_default=True,
-        help="Access pattern, with fio's names.",
-    ),
-    click.option(
-        "--read-percent",
-        type=click.IntRange(0, 100),
-        help="Share of reads in mixed workloads (default: 70).",
-    ),
-    BS,
-    click.option(
-        "--iodepth",
-        "iodepths",
-        default="1,32",
-        show_default=True,
-        metavar="N,N",
-        help="I/Os in flight of each job; a list measures each depth.",
-    ),
-    JOBS,
-)
+BS = "--bs SIZE [4k]        Block size, in fio's units."
+
+JOBS = "--jobs NUMBER [1]     Number of jobs, each with its own pid and that depth."
+
+WORKLOAD = f"""
+--policy NAME[:KEY=VALUE,...]*
+                      A read policy. Repeatable.
+--rw randread|read|randrw|rw [randread]
+                      Access pattern, with fio's names.
+--read-percent NUMBER:0..100
+                      Share of reads in mixed workloads (default: 70).
+{BS}
+--iodepth N,N [1,32]  I/Os in flight of each job; a list measures each depth.
+{JOBS}
+""".strip()
 """Policies x workloads, in this order in the help."""
 
 
-@click.group(
+command = group(
     "policy",
-    cls=Group,
-    epilog="""
-\b
-Examples:
+    "Read policies: which member of a mirror serves a read, and how fast the disks are with each policy.",
+    """
   iodelta policy list
   iodelta policy explain round-robin pid --bs 1m --rate 900 --rate 300
   iodelta policy simulate --member hdd:7200 --member hdd:5400 --member ssd --layout raid1
@@ -87,74 +53,42 @@ Examples:
   iodelta policy defrag /mnt/pool --size 256m
 """,
 )
-def command() -> None:
-    """Read policies: which member of a mirror serves a read, and how fast the disks are with each policy."""
 
 
-@command.command("list")
-@FORMAT
-def list_(format_: str) -> None:
+@declared("list", "", "--format REPORT [console]", into=command)
+def list_(asked: Asked) -> None:
     """List the read policies: rule, source, tie-break, parameters."""
     from iodelta.parts.mirrors.answers import PolicyListAnswer
     from iodelta.parts.mirrors.catalogue import policies
 
-    deliver(PolicyListAnswer(policies()), tuple, format_)
+    asked.deliver(PolicyListAnswer(policies()))
 
 
-@command.command("explain")
-@click.argument("policies", nargs=-1, required=True)
-@click.option(
-    "--copies",
-    default=2,
-    show_default=True,
-    help="Copies of each byte, one for each --rate.",
+@declared(
+    "explain",
+    "policies...",
+    f"""
+--copies NUMBER [2]   Copies of each byte, one for each --rate.
+--rate TIMES*         I/Os per second of one member alone. Repeatable.
+--calibration FILE    Instead of --rate: rates from `iodelta policy calibrate` at this depth, for 4k or (from --bs 128k)
+                      1m.
+{BS}
+--iodepth NUMBER [1]  I/Os in flight of each job.
+{JOBS}
+--raid10              The mirror is also striped (RAID10): btrfs splits reads at 64 KiB.
+--iops TIMES          I/Os per second of the array, to convert times into decisions.
+--format REPORT [console]
+""",
+    into=command,
 )
-@click.option(
-    "--rate",
-    "rates",
-    type=float,
-    multiple=True,
-    help="I/Os per second of one member alone. Repeatable.",
-)
-@click.option(
-    "--calibration",
-    type=click.Path(path_type=Path),
-    help="Instead of --rate: rates from `iodelta policy calibrate` at this depth, for 4k or (from --bs 128k) 1m.",
-)
-@BS
-@click.option(
-    "--iodepth", default=1, show_default=True, help="I/Os in flight of each job."
-)
-@JOBS
-@click.option(
-    "--raid10",
-    is_flag=True,
-    help="The mirror is also striped (RAID10): btrfs splits reads at 64 KiB.",
-)
-@click.option(
-    "--iops",
-    type=float,
-    help="I/Os per second of the array, to convert times into decisions.",
-)
-@FORMAT
-def explain(
-    policies: tuple[str, ...],
-    copies: int,
-    rates: tuple[float, ...],
-    calibration: Path | None,
-    bs: str,
-    iodepth: int,
-    jobs: int,
-    raid10: bool,
-    iops: float | None,
-    format_: str,
-) -> None:
+def explain(asked: Asked) -> None:
     """Explain why a policy behaves as it does, and how to see it. Does not need the native core."""
-    from iodelta.cli.search_question import given_options
     from iodelta.parts.mirrors.answers import ExplainAnswer, PolicyExplanation
     from iodelta.parts.mirrors.calibrate import load, rates_of
     from iodelta.parts.mirrors.explain import Array, explain
 
+    rates, calibration, copies = asked.rate, asked.calibration, asked.copies
+    iodepth, jobs, iops = asked.iodepth, asked.jobs, asked.iops
     if (
         any(rate <= 0 for rate in rates)
         or iodepth < 1
@@ -166,10 +100,10 @@ def explain(
         )
     if rates and calibration:
         raise RequestError("rates are either given or calibrated", place="command line")
-    length = size_of(bs, "--bs")
+    length = size_of(asked.bs, "--bs")
     if calibration:
         rates = rates_of(load(calibration), length, iodepth * jobs)
-    if rates and not given_options({"copies"}):
+    if rates and not asked.given("copies"):
         copies = len(rates)
     array = Array(
         copies=copies,
@@ -177,101 +111,52 @@ def explain(
         length=length,
         iodepth=iodepth,
         jobs=jobs,
-        raid10=raid10,
+        raid10=asked.raid10,
         iops=iops,
     )
     explanations = tuple(
         PolicyExplanation(policy, explain(policy, array))
-        for policy in once(policies, "policies")
+        for policy in once(asked.policies, "policies")
     )
-    deliver(ExplainAnswer(array, explanations, typed()), tuple, format_)
+    asked.deliver(ExplainAnswer(array, explanations, asked.typed()))
 
 
-@command.command("simulate")
-@click.option(
-    "--member",
-    "members",
-    multiple=True,
-    metavar="MODEL",
-    help="hdd:7200, hdd:5400:90 (MiB/s), hdd:7200:170:4t (size; 1t if left out), ssd, ssd:stalls.",
+@declared(
+    "simulate",
+    "",
+    f"""
+--member MODEL*       hdd:7200, hdd:5400:90 (MiB/s), hdd:7200:170:4t (size; 1t if left out), ssd, ssd:stalls.
+--calibration FILE    Members measured by `iodelta policy calibrate`.
+--layout mirror|raid1|raid1c3|raid1c4|raid10
+                      Layout of the copies (default: mirror; raid1 for modelled members).
+{WORKLOAD}
+--rate N,N            An open load instead of --iodepth: requests per second of all jobs, arriving at random (Poisson).
+--size SIZE           Working set; 50g if left out. Modelled disks seek within it: a mirror at the beginning, others in
+                      1g chunks.
+--load                Add a defragmentation: reads, and bursts of writes to all copies.
+--cache none|array|members [none]
+                      Where a cache keeps blocks that were read: before the whole array, or before each member.
+--worlds NUMBER [5]   Number of random layouts and pids; the spread is over these.
+--seconds TIMES [30]  Simulated seconds per layout.
+--seed NUMBER [1]     Seed of the random numbers.
+--format REPORT [console]
+""",
+    into=command,
 )
-@click.option(
-    "--calibration",
-    type=click.Path(path_type=Path),
-    help="Members measured by `iodelta policy calibrate`.",
-)
-@click.option(
-    "--layout",
-    type=click.Choice(["mirror", "raid1", "raid1c3", "raid1c4", "raid10"]),
-    help="Layout of the copies (default: mirror; raid1 for modelled members).",
-)
-@workload
-@click.option(
-    "--rate",
-    "arrivals",
-    metavar="N,N",
-    help="An open load instead of --iodepth: requests per second of all jobs, arriving at random (Poisson).",
-)
-@click.option(
-    "--size",
-    default="",
-    help="Working set; 50g if left out. Modelled disks seek within it: a mirror at the beginning, others in 1g chunks.",
-)
-@click.option(
-    "--load",
-    is_flag=True,
-    help="Add a defragmentation: reads, and bursts of writes to all copies.",
-)
-@click.option(
-    "--cache",
-    type=click.Choice(["none", "array", "members"]),
-    default="none",
-    show_default=True,
-    help="Where a cache keeps blocks that were read: before the whole array, or before each member.",
-)
-@click.option(
-    "--worlds",
-    default=5,
-    show_default=True,
-    help="Number of random layouts and pids; the spread is over these.",
-)
-@click.option(
-    "--seconds", default=30.0, show_default=True, help="Simulated seconds per layout."
-)
-@click.option(
-    "--seed", default=1, show_default=True, help="Seed of the random numbers."
-)
-@FORMAT
-def simulate(
-    members: tuple[str, ...],
-    calibration: Path | None,
-    layout: str | None,
-    policies: tuple[str, ...],
-    rw: str,
-    read_percent: int | None,
-    bs: str,
-    iodepths: str,
-    jobs: int,
-    arrivals: str | None,
-    size: str,
-    load: bool,
-    cache: str,
-    worlds: int,
-    seconds: float,
-    seed: int,
-    format_: str,
-) -> None:
+def simulate(asked: Asked) -> None:
     """Predict policies on modelled or calibrated members, by discrete-event simulation."""
-    from iodelta.cli.search_question import given_options
     from iodelta.parts.mirrors.answers import SimulationAnswer
     from iodelta.parts.mirrors.calibrate import load as load_calibration
     from iodelta.parts.mirrors.predict import (
         CACHES,
         LAYOUTS,
-        Asked,
         members_of,
         predict,
     )
+    from iodelta.parts.mirrors.predict import Asked as Request
+
+    members, calibration, arrivals = asked.member, asked.calibration, asked.rate
+    worlds, seconds, jobs, seed = asked.worlds, asked.seconds, asked.jobs, asked.seed
 
     if bool(members) == bool(calibration):
         raise RequestError(
@@ -283,7 +168,7 @@ def simulate(
         raise RequestError(
             "worlds, seconds and jobs must be above 0", place="command line"
         )
-    if arrivals and given_options({"iodepths"}):
+    if arrivals and asked.given("iodepth"):
         raise RequestError(
             "an open load has no depth: requests arrive regardless of how many are in flight",
             place="command line",
@@ -295,185 +180,95 @@ def simulate(
         if measured
         else members_of(members)
     )
-    asked = Asked(
+    request = Request(
         members=models,
-        policies=_checked(policies),
-        iodepths=() if arrivals else numbers(iodepths),
+        policies=_checked(asked.policy),
+        iodepths=() if arrivals else numbers(asked.iodepth),
         rates=rates_per_second(arrivals) if arrivals else (),
-        layout=LAYOUTS[layout or ("mirror" if measured else "raid1")],
-        random=rw.startswith("rand"),
-        length=size_of(bs, "--bs"),
+        layout=LAYOUTS[asked.layout or ("mirror" if measured else "raid1")],
+        random=asked.rw.startswith("rand"),
+        length=size_of(asked.bs, "--bs"),
         jobs=jobs,
-        read_percent=reads_percent(rw, read_percent),
-        size=size_of(size, "--size") if size else None,
-        loaded=load,
-        cache=CACHES[cache],
+        read_percent=reads_percent(asked.rw, asked.read_percent),
+        size=size_of(asked.size, "--size") if asked.size else None,
+        loaded=asked.load,
+        cache=CACHES[asked.cache],
         seconds=seconds,
         seeds=tuple(range(seed, seed + worlds)),
     )
-    predictions = predict(asked)
+    predictions = predict(request)
     closure = None
     if measured:
         closure = max((member.closure for member in measured.members), default=0.0)
         members = tuple(member.path for member in measured.members)
     held_out = measured.held_out if measured else ()
-    deliver(
-        SimulationAnswer(predictions, asked.seeds, closure, held_out, members, typed()),
-        tuple,
-        format_,
+    asked.deliver(
+        SimulationAnswer(
+            predictions, request.seeds, closure, held_out, members, asked.typed()
+        )
     )
 
 
-@command.command("calibrate")
-@click.argument("members", nargs=-1, required=True)
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="The file to write.",
+@declared(
+    "calibrate",
+    "members...",
+    """
+-o, --output FILE!    The file to write.
+--force
+--seconds TIMES [2]   Duration at each depth, in seconds.
+--seed NUMBER [1]     Seed of the offsets.
+--destroy MEMBER*     Allow this member to be overwritten, to measure writes too.
+--wait
+--format REPORT [console]
+""",
+    into=command,
 )
-@force_option
-@click.option(
-    "--seconds",
-    default=2.0,
-    show_default=True,
-    help="Duration at each depth, in seconds.",
-)
-@click.option("--seed", default=1, show_default=True, help="Seed of the offsets.")
-@click.option(
-    "--destroy",
-    multiple=True,
-    metavar="MEMBER",
-    help="Allow this member to be overwritten, to measure writes too.",
-)
-@waits
-@FORMAT
-def calibrate(
-    members: tuple[str, ...],
-    output: Path,
-    force: bool,
-    seconds: float,
-    seed: int,
-    destroy: tuple[str, ...],
-    format_: str,
-) -> None:
+def calibrate(asked: Asked) -> None:
     """Measure each member alone at depths 1 to 64, then the mirror, to check the prediction.
 
     Reads only, unless --destroy names each member: then writes too.
     """
     from iodelta.parts.mirrors.calibrate import calibrate, stored
 
-    check_free(output, force=force)
+    members, output, seconds = asked.members, asked.output, asked.seconds
+    check_free(output, force=asked.force)
     if not 0.1 <= seconds <= 3600:
         raise RequestError("0.1 to 3600 seconds at each depth", place="--seconds")
-    _alone(members)
+    _alone(asked)
     calibration = calibrate(
         members,
         seconds=seconds,
-        seed=seed,
-        destroy=destroy,
+        seed=asked.seed,
+        destroy=asked.destroy,
         said=say_line,
     )
-    write(output, stored(calibration), "the calibration", force=force)
-    deliver(
-        calibration,
-        tuple,
-        format_,
-        detail=Detail(again=typed(SHOWING - {"output", "force"})),
-    )
+    write(output, stored(calibration), "the calibration", force=asked.force)
+    again = asked.typed(SHOWING - {"output", "force"})
+    asked.output = None  # which the calibration is in
+    asked.deliver(calibration, detail=Detail(again=again))
 
 
-def _no_open_load(
-    context: click.Context, parameter: click.Parameter, value: str
-) -> None:
-    """Of ``simulate`` somebody knows --rate; on real members there is none."""
-    if value:
-        raise RequestError(
-            "the mirror keeps iodepth x jobs requests in flight; it cannot submit at a rate of its own",
-            place="--rate",
-            remedy="set the load by --iodepth and --jobs; `iodelta policy simulate --rate` predicts an open load",
-        )
-
-
-@command.command("mirror")
-@click.argument("members", nargs=-1, required=True)
-@workload
-@click.option(
-    "--size", default="", help="How much of each member to use, from its beginning."
+@declared(
+    "mirror",
+    "members...",
+    f"""
+{WORKLOAD}
+--size SIZE           How much of each member to use, from its beginning.
+--seconds TIMES [5]   Duration of each run, in seconds.
+--ramp TIMES [0.5]    Warm-up before each trial, which is not counted.
+--stall TIMES [10]    Seconds after which a member that does not answer is skipped.
+--seed NUMBER [1]     Seed of the offsets and pids, which are new in each run.
+--buffered            Use the page cache instead of O_DIRECT.
+--rate N,N            .
+--compare-all         Compare all bytes of the members first, instead of a sample.
+--destroy MEMBER*     Allow this member to be overwritten.
+--wait
+--experiment          Print the `iodelta run` command that measures this with blocks and verdicts.
+--format REPORT [console]
+""",
+    into=command,
 )
-@click.option(
-    "--seconds",
-    default=5.0,
-    show_default=True,
-    help="Duration of each run, in seconds.",
-)
-@click.option(
-    "--ramp",
-    default=0.5,
-    show_default=True,
-    help="Warm-up before each trial, which is not counted.",
-)
-@click.option(
-    "--stall",
-    default=10.0,
-    show_default=True,
-    help="Seconds after which a member that does not answer is skipped.",
-)
-@click.option(
-    "--seed",
-    default=1,
-    show_default=True,
-    help="Seed of the offsets and pids, which are new in each run.",
-)
-@click.option(
-    "--buffered", is_flag=True, help="Use the page cache instead of O_DIRECT."
-)
-@click.option(
-    "--rate",
-    "arrivals",
-    default="",
-    hidden=True,
-    expose_value=False,
-    callback=_no_open_load,
-)
-@click.option(
-    "--compare-all",
-    is_flag=True,
-    help="Compare all bytes of the members first, instead of a sample.",
-)
-@click.option(
-    "--destroy",
-    multiple=True,
-    metavar="MEMBER",
-    help="Allow this member to be overwritten.",
-)
-@waits
-@click.option(
-    "--experiment",
-    is_flag=True,
-    help="Print the `iodelta run` command that measures this with blocks and verdicts.",
-)
-@FORMAT
-def mirror(
-    members: tuple[str, ...],
-    policies: tuple[str, ...],
-    rw: str,
-    read_percent: int | None,
-    bs: str,
-    iodepths: str,
-    jobs: int,
-    size: str,
-    seconds: float,
-    ramp: float,
-    stall: float,
-    seed: int,
-    buffered: bool,
-    compare_all: bool,
-    destroy: tuple[str, ...],
-    experiment: bool,
-    format_: str,
-) -> None:
+def mirror(asked: Asked) -> None:
     """Read real members once through each policy. For a verdict, --experiment prints the `iodelta run` command.
 
     MEMBERS are block devices or files that hold the same bytes. Nothing is written unless the workload is mixed and
@@ -486,19 +281,35 @@ def mirror(
     from iodelta.parts.mirrors.mirror import Request, run
     from iodelta.probe.members import SAMPLE, inspect
 
-    chosen = _checked(policies)
-    depths = numbers(iodepths)
-    reads = reads_percent(rw, read_percent)
-    if experiment and format_ != "console":
+    members, rw, jobs, seed = asked.members, asked.rw, asked.jobs, asked.seed
+    seconds, ramp, stall = asked.seconds, asked.ramp, asked.stall
+    if asked.rate:
+        raise RequestError(
+            "the mirror keeps iodepth x jobs requests in flight; it cannot submit at a rate of its own",
+            place="--rate",
+            remedy="set the load by --iodepth and --jobs; `iodelta policy simulate --rate` predicts an open load",
+        )
+    chosen = _checked(asked.policy)
+    depths = numbers(asked.iodepth)
+    reads = reads_percent(rw, asked.read_percent)
+    if asked.experiment and asked.format != "console":
         raise RequestError(
             "--experiment prints a command",
             place="--format",
             remedy="leave --format out",
         )
-    if experiment:
+    if asked.experiment:
         click.echo(
             experiment_command(
-                members, chosen, rw, bs, iodepths, jobs, reads, size, buffered
+                members,
+                chosen,
+                rw,
+                asked.bs,
+                asked.iodepth,
+                jobs,
+                reads,
+                asked.size,
+                asked.buffered,
             )
         )
         return
@@ -511,12 +322,12 @@ def mirror(
         raise RequestError(
             "seconds, stall and jobs must be above 0", place="command line"
         )
-    length = size_of(bs, "--bs")
-    used = size_of(size, "--size") if size else None
+    length = size_of(asked.bs, "--bs")
+    used = size_of(asked.size, "--size") if asked.size else None
     _, findings = inspect(
-        members, pieces=0 if compare_all else SAMPLE, size=used, seed=seed
+        members, pieces=0 if asked.compare_all else SAMPLE, size=used, seed=seed
     )
-    _alone(members)
+    _alone(asked)
     first = Request(
         members=members,
         policy="",
@@ -529,7 +340,7 @@ def mirror(
         seed=seed,
         ramp=ramp,
         seconds=seconds,
-        direct=not buffered,
+        direct=not asked.buffered,
         stall=stall,
         trace=seconds / 100,
     )
@@ -542,22 +353,22 @@ def mirror(
             request = msgspec.structs.replace(
                 first, policy=policy, iodepth=depth, seed=seed + number
             )
-            runs.append(mirrored(policy, depth, run(request, destroy=destroy)))
-    deliver(MirrorAnswer(tuple(runs), findings, members, typed()), tuple, format_)
+            runs.append(mirrored(policy, depth, run(request, destroy=asked.destroy)))
+    asked.deliver(MirrorAnswer(tuple(runs), findings, members, asked.typed()))
     seen = chain.from_iterable(each.findings for each in runs)
     sys.exit(4 if any(finding.severity == "hard" for finding in seen) else 0)
 
 
-@command.command("defrag")
-@click.argument("directory", type=click.Path(path_type=Path))
-@click.option(
-    "--size",
-    default="64m",
-    show_default=True,
-    help="Size of the file to defragment; needs three times the space.",
+@declared(
+    "defrag",
+    "directory",
+    """
+--size SIZE [64m]     Size of the file to defragment; needs three times the space.
+--format
+""",
+    into=command,
 )
-@in_console_or_json
-def defrag(directory: Path, size: str, format_: str) -> None:
+def defrag(asked: Asked) -> None:
     """Defragment on a btrfs until stopped: a background load that does the same work in every pass.
 
     It keeps a file of small extents in DIRECTORY, repeatedly defragments a clone of it, and deletes both at the end. As
@@ -570,23 +381,23 @@ def defrag(directory: Path, size: str, format_: str) -> None:
     from iodelta.parts.mirrors.defrag import keep_defragmenting
 
     with stop_on_signals() as stop:
-        passes = keep_defragmenting(directory, size_of(size, "--size"), stop)
-    if format_ == "json":
-        print_document(DefragAnswer(passes, size_of(size, "--size")))
-    else:
-        click.echo(f"{passes} passes of {size}", err=True)
+        size = size_of(asked.size, "--size")
+        passes = keep_defragmenting(asked.directory, size, stop)
+    asked.answer(DefragAnswer(passes, size), ())
+    if asked.format == "console":
+        say_line(f"{passes} passes of {asked.size}")
 
 
-def _alone(members: Sequence[str]) -> None:
+def _alone(asked: Asked) -> None:
     """Let nobody else measure the members' devices until the command ends. Raises BusyError, RequestError."""
     from iodelta.lab.turns import alone
     from iodelta.machine import LocalMachine
     from iodelta.probe.members import targets_of
 
     machine = LocalMachine()
-    in_turn(
+    asked.in_turn(
         lambda: click.get_current_context().with_resource(
-            alone(machine, targets_of(members, machine), Path.cwd())
+            alone(machine, targets_of(asked.members, machine), Path.cwd())
         )
     )
 

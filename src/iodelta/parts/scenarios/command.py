@@ -6,19 +6,14 @@ import contextlib
 import json
 import sys
 import textwrap
-import time
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from iodelta.cli.contact import contact, on_machine
-from iodelta.cli.delivery import FORMATS, deliver, delivered
-from iodelta.cli.files import print_document
-from iodelta.cli.groups import Group
-from iodelta.cli.shared_options import in_formats
-from iodelta.cli.turn import in_turn, waits
+from iodelta.cli.commands import Asked, contacts, declared, fresh, group
+from iodelta.cli.progress import say_line
+from iodelta.errors import RequestError
 from iodelta.study.words import inert
 
 if TYPE_CHECKING:
@@ -28,13 +23,8 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 
-_format = click.option(
-    "--format", "format_", type=click.Choice(["console", "json"]), default="console"
-)
-_full = click.option(
-    "--full",
-    is_flag=True,
-    help="Use the size of the original question: hours, not minutes.",
+FULL = (
+    "--full                Use the size of the original question: hours, not minutes."
 )
 
 
@@ -49,12 +39,10 @@ def scenarios(
     ]
 
 
-@click.group(
+command = group(
     "scenario",
-    cls=Group,
-    epilog="""
-\b
-Examples:
+    "Replay published regression reports, as experiments that create and remove their own devices.",
+    """
   iodelta scenario list
   iodelta scenario show queue-depth-sweep --full
   iodelta scenario run queue-depth-sweep --full --dry-run
@@ -63,120 +51,77 @@ Examples:
   iodelta scenario run queue-depth-sweep --full --target /dev/disk/by-id/... --format mail -o report.txt
 """,
 )
-def command() -> None:
-    """Replay published regression reports, as experiments that create and remove their own devices."""
 
 
-@command.command("list")
-@on_machine
-@_format
-def list_(machine: str, format_: str) -> None:
+@declared("list", "", "--machine\n--format", into=command)
+def list_(asked: Asked) -> None:
     """List the scenarios, and what this machine lacks for them."""
     from iodelta.parts.scenarios.answers import Offered, ScenarioListAnswer
     from iodelta.parts.scenarios.catalogue import SCENARIOS
 
-    with contact(machine) as place:
+    with asked.contact() as place:
         offers = tuple(
             Offered(one.name, one.title, one.missing(place)) for one in SCENARIOS
         )
-    if format_ == "json":
-        print_document(ScenarioListAnswer(offers))
-        return
-    for offer in offers:
-        click.echo(offer.name)
-        _say(offer.missing, offer.title)
+    lines = (
+        line
+        for offer in offers
+        for line in (offer.name, *_lines(offer.missing, offer.title))
+    )
+    asked.answer(ScenarioListAnswer(offers), lines)
 
 
-@command.command("show")
-@click.argument("name", shell_complete=scenarios)
-@_full
-@on_machine
-@_format
-def show(name: str, full: bool, machine: str, format_: str) -> None:
+@declared(
+    "show",
+    "name",
+    f"{FULL}\n--machine\n--format",
+    complete={"name": scenarios},
+    into=command,
+)
+def show(asked: Asked) -> None:
     """Show a scenario: who asked the question, what it needs and creates, and its experiment file."""
     from iodelta.parts.scenarios.answers import ScenarioAnswer
     from iodelta.parts.scenarios.catalogue import scenario
 
-    one = scenario(name)
-    with contact(machine) as place:
+    one = scenario(asked.name)
+    with asked.contact() as place:
         missing = one.missing(place)
-    offer = ScenarioAnswer(
-        one.name, one.title, one.about, one.makes, missing, one.text({}, full=full)
+    text = one.text({}, full=asked.full)
+    offer = ScenarioAnswer(one.name, one.title, one.about, one.makes, missing, text)
+    lines = (
+        f"{offer.name}: {offer.title}",
+        *_lines(offer.missing, offer.about, f"It makes: {offer.makes}"),
+        "  In its experiment file @NAME@ stands for a value that is known after the devices are made:",
+        f"\n{offer.experiment.rstrip()}",
     )
-    if format_ == "json":
-        print_document(offer)
-        return
-    click.echo(f"{offer.name}: {offer.title}")
-    _say(offer.missing, offer.about, f"It makes: {offer.makes}")
-    click.echo(
-        "  In its experiment file @NAME@ stands for a value that is known after the devices are made:"
-    )
-    click.echo(f"\n{offer.experiment}", nl=False)
+    asked.answer(offer, lines)
 
 
-@command.command("run")
-@click.argument("name", shell_complete=scenarios)
-@_full
-@click.option(
-    "--target",
-    default="",
-    help="Measure this instead, or create everything in this directory.",
+@declared(
+    "run",
+    "name",
+    f"""
+{FULL}
+--target PATH         Measure this instead, or create everything in this directory.
+--machine
+--vm                  Run in a throw-away qemu guest that has everything the scenario needs.
+--kernel NAME*        Kernel of the guest: 6.12, or a bzImage. Repeatable; each kernel becomes a variant.
+--count               Count instructions in guests instead of measuring time: exact on any machine. Kernels are compared
+                      so without KVM.
+--timed               Compare kernels by time even without KVM.
+--format REPORT [console]
+--output
+--charts
+--force
+--folder
+--destroy DEVICE*     Allow the --target to be overwritten; name it again.
+--dry-run             Show what would be created and measured, the space and the time; change nothing.
+--wait
+""",
+    complete={"name": scenarios},
+    into=command,
 )
-@on_machine
-@click.option(
-    "--vm",
-    is_flag=True,
-    help="Run in a throw-away qemu guest that has everything the scenario needs.",
-)
-@click.option(
-    "--kernel",
-    "kernels",
-    multiple=True,
-    help="Kernel of the guest: 6.12, or a bzImage. Repeatable; each kernel becomes a variant.",
-)
-@click.option(
-    "--count",
-    is_flag=True,
-    help="Count instructions in guests instead of measuring time: exact on any machine. Kernels are compared so without "
-    "KVM.",
-)
-@click.option("--timed", is_flag=True, help="Compare kernels by time even without KVM.")
-@in_formats(FORMATS)
-@delivered
-@click.option(
-    "--folder",
-    type=click.Path(path_type=Path),
-    help="Name of the experiment folder to create.",
-)
-@click.option(
-    "--destroy",
-    multiple=True,
-    metavar="DEVICE",
-    help="Allow the --target to be overwritten; name it again.",
-)
-@click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Show what would be created and measured, the space and the time; change nothing.",
-)
-@waits
-def run(
-    name: str,
-    full: bool,
-    target: str,
-    machine: str,
-    vm: bool,
-    kernels: tuple[str, ...],
-    count: bool,
-    timed: bool,
-    format_: str,
-    output: Path | None,
-    charts: Path | None,
-    force: bool,
-    folder: Path | None,
-    destroy: tuple[str, ...],
-    dry_run: bool,
-) -> None:
+def run(asked: Asked) -> None:
     """Create the devices of the scenario NAME, measure them, remove them, and report.
 
     Exit codes: 0 nothing worse, 1 regression, 2 the request is wrong, 3 inconclusive, 4 could not measure because
@@ -184,14 +129,13 @@ def run(
     """
     import msgspec
 
+    from iodelta.api.measuring import Question, Wishes, begin, look_for
     from iodelta.cli import counting
-    from iodelta.cli.contact import contacts
-    from iodelta.cli.running import looked, planned
+    from iodelta.cli.run import showing
     from iodelta.cli.watching import watcher
-    from iodelta.errors import MeasureError, RequestError
+    from iodelta.errors import MeasureError
     from iodelta.experiment import parse
-    from iodelta.lab.progress import Control
-    from iodelta.lab.session import settle_pending, start
+    from iodelta.lab.session import settle_pending
     from iodelta.lab.signals import stop_on_signals
     from iodelta.parts.scenarios.catalogue import scenario
     from iodelta.parts.scenarios.model import ORIGIN, Origin
@@ -199,11 +143,11 @@ def run(
     from iodelta.report.derived import charted, derive
     from iodelta.vm.targets import PLACE
 
-    chosen = scenario(name)
-    beside = {
-        ORIGIN: msgspec.json.encode(Origin(name, full, kernels, vm, target, machine))
-    }
-    where = folder or Path(time.strftime(f"{name}-%Y%m%d-%H%M%S"))
+    name, kernels, full, vm = asked.name, asked.kernel, asked.full, asked.vm
+    chosen, boots = scenario(name), len(kernels) > 1
+    told = Origin(name, full, kernels, vm, asked.target, asked.machine)
+    beside = {ORIGIN: msgspec.json.encode(told)}
+    where = asked.folder or fresh(name)
     if len(set(kernels)) < len(kernels):
         raise RequestError(
             "a kernel is given twice",
@@ -214,30 +158,23 @@ def run(
         raise RequestError(
             "a kernel is booted in a guest", place="--kernel", remedy="add --vm"
         )
-    if count and not vm:
+    if asked.count and not vm:
         raise RequestError(
             "instructions are counted in guests", place="--count", remedy="add --vm"
         )
-    if vm and (count or (len(kernels) > 1 and not full and not timed)):
-        named = _to_count(chosen, kernels, always=count)
+    if vm and (asked.count or (boots and not full and not asked.timed)):
+        named = _to_count(chosen, kernels, always=asked.count)
         if named:
             text = chosen.in_counts(named)
-            counting.begin(
-                parse(text, name),
-                text,
-                where,
-                format_,
-                output,
-                force=force,
-                dry_run=dry_run,
-            )
+            question = Question(text, parse(text, name))
+            counting.begin(question, where, asked, dry_run=asked.dry_run)
             sys.exit(0)
-    if dry_run and charts is not None:
+    if asked.dry_run and asked.charts is not None:
         raise RequestError(
             "a plan has no charts", place="--dry-run", remedy="omit --charts"
         )
     if vm:
-        if machine or target:
+        if asked.machine or asked.target:
             remedy = "leave out --machine and --target"
             raise RequestError(
                 "a guest has its own target", place="--vm", remedy=remedy
@@ -245,24 +182,23 @@ def run(
         if not chosen.guest:
             what = "a guest does not help this scenario"
             raise RequestError(what, place=f"{name} --vm", remedy="run it without --vm")
-        if len(kernels) > 1 and chosen.in_guest is None:
+        if boots and chosen.in_guest is None:
             raise RequestError(
                 "this scenario cannot compare kernels",
                 place=name,
                 remedy="give one --kernel",
             )
-        machine = chosen.guest_name(kernels, full=full)
-        target = PLACE if "target=" in machine else "/tmp"
-    if dry_run:
-        missing, refused = _rehearse(
-            chosen, kernels, machine, target, full, destroy, format_, output, force
-        )
+        asked.machine = chosen.guest_name(kernels, full=full)
+        asked.target = PLACE if "target=" in asked.machine else "/tmp"
+    if asked.dry_run:
+        missing, refused = _rehearse(chosen, asked)
         if refused is not None:
             raise refused
         sys.exit(4 if missing else 0)
-    boots = len(kernels) > 1
+    machine, target = asked.machine, asked.target
     with contextlib.ExitStack() as stack:
-        (place,) = stack.enter_context(contacts((machine,), boots=boots))
+        machines = stack.enter_context(contacts((machine,), boots=boots))
+        (place,) = machines
         own = None if boots else _own(chosen, place, target)
         missing = () if boots else chosen.missing(place, makes=own is None)
         if missing:
@@ -272,11 +208,10 @@ def run(
                 f"cannot run here: {reasons}", place=name, remedy=remedies
             )
         stop = stack.enter_context(stop_on_signals())
-        watching = stack.enter_context(watcher(format_))
+        watching = stack.enter_context(watcher(asked.format))
         if boots:
-            text = _on(machine) + chosen.text(
-                chosen.of_kernels(kernels, full=full), full=full
-            )
+            values = chosen.of_kernels(kernels, full=full)
+            text = _on(machine) + chosen.text(values, full=full)
         else:
             settle_pending(place, watching)
             what = f"makes: {chosen.makes}" if own is None else f"measures {own.path}"
@@ -289,24 +224,24 @@ def run(
             if stop():
                 raise MeasureError("stopped before the first trial", place=name)
             watching.note(parse(text, name).question)
-        survey = looked(
-            (place,), parse(text, name), leave_out=not boots, destroy=destroy
-        )
-        plan, control = (
-            planned((place,), survey, format_),
-            Control(watching, stop, destroy),
-        )
-        made = in_turn(
-            lambda: start(where, text, plan, place, control, beside=beside),
+        wishes = Wishes(leave_out=not boots, destroy=asked.destroy, wait=asked.wait)
+        question = Question(text, parse(text, name))
+        made = begin(
+            where,
+            text,
+            machines,
+            look_for(machines, question, wishes, say_line),
+            wishes,
+            watching,
             stop,
-            watching.note,
+            showing(asked),
+            beside,
         )
     account = derive(made)
-    figures = charted(made)[1] if format_ == "html" or charts is not None else ()
-    deliver(account, lambda: figures, format_, output, charts, force=force)
-    if chosen.tell is not None:
-        for line in chosen.tell(made):
-            click.echo(line, err=format_ != "console")
+    draws = asked.format == "html" or asked.charts is not None
+    asked.deliver(account, lambda: charted(made)[1] if draws else ())
+    for line in chosen.tell(made) if chosen.tell is not None else ():
+        click.echo(line, err=asked.format != "console")
     sys.exit(account.exit_code)
 
 
@@ -314,8 +249,6 @@ def _to_count(
     chosen: Scenario, kernels: tuple[str, ...], *, always: bool
 ) -> tuple[str, ...]:
     """Return the kernels to count the question on; none where time is measured. Raises RequestError."""
-    from iodelta.cli.progress import say_line
-    from iodelta.errors import RequestError
     from iodelta.vm.boot import why_no_kvm
     from iodelta.vm.kernels import here
 
@@ -343,19 +276,11 @@ def _to_count(
 
 
 def _rehearse(
-    chosen: Scenario,
-    kernels: tuple[str, ...],
-    named: str,
-    target: str,
-    full: bool,
-    destroy: tuple[str, ...],
-    format_: str,
-    output: Path | None,
-    force: bool,
+    chosen: Scenario, asked: Asked
 ) -> tuple[tuple[Need, ...], Exception | None]:
     """Show what a run would make, ask and take; return what is missing, and what the guard says of the user's own
     target. Nothing is made or booted for it. Raises IodeltaError."""
-    from iodelta.cli.running import looked
+    from iodelta.api.measuring import Question, Wishes, look_for
     from iodelta.experiment import parse
     from iodelta.lab.boots import check_here
     from iodelta.lab.plan import make_plan
@@ -364,6 +289,12 @@ def _rehearse(
     from iodelta.study.planned import plan_answer
     from iodelta.vm.spec import parse as parse_guest
 
+    kernels, named, target, full = (
+        asked.kernel,
+        asked.machine,
+        asked.target,
+        asked.full,
+    )
     missing: tuple[Need, ...] = ()
     refused, mine, home, free = None, False, "", None
     if len(kernels) > 1:
@@ -374,7 +305,7 @@ def _rehearse(
         check_here(parse_guest(named.removeprefix("vm:")), experiment)
         answer = plan_answer(make_plan(experiment), ())
     else:
-        with contact(named) as place:
+        with asked.contact() as place:
             own = _own(chosen, place, target)
             missing = chosen.missing(place, makes=own is None)
             text = _on(named) + chosen.text(
@@ -383,7 +314,8 @@ def _rehearse(
             experiment = parse(text, chosen.name)
             mine = own is not None and not throw_away(place)
             if own is not None and not missing:
-                seen = looked((place,), experiment, leave_out=True, destroy=destroy)
+                wishes = Wishes(leave_out=True, destroy=asked.destroy)
+                seen = look_for((place,), Question(text, experiment), wishes, say_line)
                 answer, refused, mine = seen.answer, seen.refused, True
             else:
                 answer = plan_answer(make_plan(experiment), ())
@@ -397,7 +329,7 @@ def _rehearse(
     rehearsed = ScenarioPlanAnswer(
         chosen.name, makes, space, free, home, missing, answer, mine
     )
-    deliver(rehearsed, tuple, format_, output, force=force)
+    asked.deliver(rehearsed)
     return missing, refused
 
 
@@ -416,8 +348,8 @@ def _own(chosen: Scenario, machine: Machine, target: str) -> Target | None:
     return resolved if resolved is not None and resolved.kind != "directory" else None
 
 
-def _say(missing: Sequence[Need], *texts: str) -> None:
-    """Print texts, then what is missing, below the name of a scenario."""
+def _lines(missing: Sequence[Need], *texts: str) -> Iterator[str]:
+    """Yield texts, then what is missing, below the name of a scenario."""
     needs = (
         f"needs {inert(need.what)}: {inert(need.reason)} ({inert(need.remedy)})"
         for need in missing
@@ -426,6 +358,4 @@ def _say(missing: Sequence[Need], *texts: str) -> None:
         *((text, "  ") for text in texts),
         *((need, "    ") for need in needs),
     ):
-        click.echo(
-            textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent=further)
-        )
+        yield textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent=further)

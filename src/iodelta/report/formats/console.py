@@ -45,6 +45,11 @@ ONE_CELL, SEVERAL_CELLS = 12, 24
 UNSEALED = "folder.unsealed"
 
 
+def screen(account: Account, detail: Detail) -> None:
+    """Print the account on standard output."""
+    show(Console(), account, verbose=detail.whole, again=detail.again)
+
+
 def show(
     console: Console, account: Account, *, verbose: bool = False, again: str = ""
 ) -> None:

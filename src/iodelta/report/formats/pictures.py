@@ -17,7 +17,7 @@ from iodelta.plural import plural
 from iodelta.report.formats.columns import cut
 from iodelta.report.formats.terminal import INDENT, STYLES
 from iodelta.report.stories.story import GLYPHS
-from iodelta.study.rows import Row
+from iodelta.study.rows import Row, Shown
 from iodelta.study.words import inert, quantity
 
 if TYPE_CHECKING:
@@ -161,6 +161,11 @@ def _bar(change: Change, reach: float, margin: float, room: int) -> str:
             cells[last] = RIGHT
     cells[place(change.change)] = GLYPHS.get(change.word, GLYPHS["no verdict"])
     return "".join(cells).rstrip()
+
+
+def sparks_of(shown: Shown, width: int) -> Iterator[Text]:
+    """IOPS of the sweeps among runs, as small bars."""
+    return sparks(shown.rows, width)
 
 
 def sparks(rows: Iterable[Row], width: int) -> Iterator[Text]:
