@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from counted_boots import QUESTION, with_symbols
 
-from iodelta.bisect.counted import Written, charge, metric_of, value_of
+from iodelta.bisect.counted import Written, metric_of, value_of
 from iodelta.bisect.tree import Unbuildable
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import parse
 from iodelta.path.metrics import path_metric
-from iodelta.path.output import read
 
 from .toy import Toy, bisect, log, shown
 
@@ -130,10 +129,11 @@ def test_times_are_not_taken_in_guests_by_a_search(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("executed", "value"), [("2 1 0 4 0", 4.0), ("2 1 0 0 0", 0.25)], ids=["four", "none"])
 def test_the_bill_of_a_boot_is_a_value_and_none_of_a_class_is_a_quarter(executed: str, value: float) -> None:
     lines = [f"{phase} ffffffff81000104 10 {4000 * phase} {executed}" for phase in (1, 2)]
-    output = read(with_symbols(8000), "boot")
-    assert charge("indirect", output, "\n".join(lines).encode(), "boot") == value
+    metric = path_metric("bill.indirect")
+    assert metric is not None
+    assert value_of(metric, Written(with_symbols(8000), "\n".join(lines).encode(), b""), "boot") == value
     with pytest.raises(MeasureError, match="counts are damaged"):
-        charge("indirect", output, b"1 ffffffff81000104 10", "boot")
+        value_of(metric, Written(with_symbols(8000), b"1 ffffffff81000104 10", b""), "boot")
 
 
 EPOCHS = f"2 {' '.join(['100'] * 5 + ['0'] * 8 + ['7'] * 13)}\n" * 1999

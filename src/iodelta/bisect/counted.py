@@ -26,13 +26,12 @@ from iodelta.path.functions import Symbols, in_kernel, per_io
 from iodelta.path.judge import BLIND
 from iodelta.path.metrics import LEAST, METRICS, SHORT, PathMetric, Source, path_metric
 from iodelta.path.moved import phases
-from iodelta.path.output import CellOutput, Output, read
-from iodelta.path.plan import BootPlan, PathPlan, Purpose, make_plan, target
+from iodelta.path.output import CellOutput, read
+from iodelta.path.plan import PathPlan, Purpose, make_plan, target
 from iodelta.path.run import ATTEMPTS, mishap, started
 from iodelta.path.sharing_job import refuse
 from iodelta.trial import Kind
 from iodelta.vm import guest
-from iodelta.vm.boot import Ended
 
 PURPOSES: Mapping[Source, Purpose] = {
     "latency": "exact",
@@ -93,8 +92,23 @@ class Counted:
         outputs. Reports each boot that panicked under qemu, and repeats it."""
         boot = next(boot for boot in plan.boots if boot.purpose == purpose)
         for attempt in range(1, ATTEMPTS + 1):
-            ended, written = self._once(plan, boot, visit)
-            if not mishap(plan, ended, written.printed):
+            with (
+                tempfile.TemporaryDirectory(prefix="iodelta-vm-") as work,
+                started(plan, boot, Path(work)) as running,
+            ):
+                while (state := running.poll()) is None:
+                    if self._stop():
+                        raise Stopped
+                    time.sleep(0.05)
+                ended, printed, console = state, running.output, running.console
+                # The plugin writes no file in a boot that is not for it.
+                files = [Path(work, name) for name in ("counts", "epochs")]
+                counts, epochs = (
+                    file.read_bytes() if file.is_file() else b"" for file in files
+                )
+            for name, data in (("console", console), ("guest", printed)):
+                (self._path / OUTPUT / f"{visit:05d}.{name}").write_bytes(data)
+            if not mishap(plan, ended, printed):
                 break
             if attempt < ATTEMPTS:
                 self._say(
@@ -104,23 +118,7 @@ class Counted:
         if ended.problem:
             times = f" in each of {attempt} boots" if attempt > 1 else ""
             raise Unbuildable(f"{ended.problem}{times}")
-        return written
-
-    def _once(
-        self, plan: PathPlan, boot: BootPlan, visit: int
-    ) -> tuple[Ended, Written]:
-        with (
-            tempfile.TemporaryDirectory(prefix="iodelta-vm-") as work,
-            started(plan, boot, Path(work)) as running,
-        ):
-            while (ended := running.poll()) is None:
-                if self._stop():
-                    raise Stopped
-                time.sleep(0.05)
-            for name, data in (("console", running.console), ("guest", running.output)):
-                (self._path / OUTPUT / f"{visit:05d}.{name}").write_bytes(data)
-            counts, epochs = _read(Path(work, "counts")), _read(Path(work, "epochs"))
-            return ended, Written(running.output, counts, epochs)
+        return Written(printed, counts, epochs)
 
     def _record(self, plan: PathPlan) -> None:
         """The machine that is measured: the guest."""
@@ -133,87 +131,41 @@ class Counted:
         folder.write(ENVIRONMENT, environment(plan, version))
 
 
-def _read(file: Path) -> bytes:
-    """Return the bytes of a file; empty if it does not exist."""
-    return file.read_bytes() if file.is_file() else b""
-
-
 def value_of(metric: PathMetric, written: Written, place: str) -> float:
-    """Return the value of a metric in the first cell of its boot. Raises MeasureError, Unbuildable."""
-    return _READERS[metric.source](metric.column, written, place)
-
-
-def _median(kind: str, written: Written, place: str) -> float:
-    return median(cast(Kind, kind), _output(written, place))
-
-
-def median(kind: Kind, output: Output) -> float:
-    """Median instructions per I/O of the first cell. Raises Unbuildable if no I/O had this direction."""
-    counts = output.cells[0].latencies.get(kind)
-    if counts is None:
-        raise Unbuildable(f"the workload did no {kind}")
-    return counts.median
-
-
-def _charge(kind: str, written: Written, place: str) -> float:
-    return charge(kind, _output(written, place), written.counts, place)
-
-
-def charge(kind: str, output: Output, counts: bytes, place: str) -> float:
-    """Instructions of a class that the kernel executes for an I/O of the first cell. Raises MeasureError."""
-    try:
-        cost = per_io(
-            counts, Symbols(output.symbols), {0: output.cells[0].ios(place) // 2}
-        )[0]
-    except ValueError as error:
-        raise MeasureError(f"the counts are damaged: {error}", place=place) from error
-    return max(in_kernel(cost.classes.get(kind, {})), LEAST)
-
-
-def _touched(name: str, written: Written, place: str) -> float:
-    """Return a measure of the kernel's footprint, the median of the first cell. Raises MeasureError, Unbuildable."""
-    ios = {0: _output(written, place).cells[0].ios(place) // 2}
-    try:
-        by_cell = footprint.read(written.epochs, ios)
-    except ValueError as error:
-        raise MeasureError(f"the epochs are damaged: {error}", place=place) from error
-    if 0 not in by_cell:
-        raise Unbuildable("no I/O called submit_bio, where its footprint begins")
-    return max(by_cell[0].medians["kernel"][name], LEAST)
-
-
-def _moved(column: str, written: Written, place: str) -> float:
-    """Cache lines that move between two CPUs for an I/O, the median of the first cell. Raises MeasureError,
-    Unbuildable."""
-    made = read(written.printed, place).cells.get(0, CellOutput())
+    """Return the value of a metric in the first cell of its boot. Raises MeasureError, and Unbuildable for a kernel that
+    did not measure its cell."""
+    output = read(written.printed, place)
+    made = output.cells.get(0, CellOutput())
     if made.reason:
         raise Unbuildable(made.reason)
-    phase = phases(written.counts, place).get(1)
-    if phase is None or not phase.ios:
-        raise Unbuildable("no I/O was counted")
-    if made.tags in sharing.BY_CHANCE:
-        raise MeasureError(
-            sharing.BY_CHANCE[made.tags],
-            place=place,
-            remedy="add --set null_blk.submit_queues=2, or build with CONFIG_DEBUG_FS=y and CONFIG_BLK_DEBUG_FS=y",
-        )
-    return max(sharing.median(phase), LEAST)
-
-
-def _output(written: Written, place: str) -> Output:
-    """Return the output of a guest that measured its cell. Raises MeasureError, Unbuildable."""
-    output = read(written.printed, place)
-    if output.cells[0].reason:
-        raise Unbuildable(output.cells[0].reason)
-    return output
-
-
-_READERS: Mapping[Source, Callable[[str, Written, str], float]] = {
-    "latency": _median,
-    "bill": _charge,
-    "footprint": _touched,
-    "sharing": _moved,
-}
+    if metric.source == "latency":
+        latencies = made.latencies.get(cast(Kind, metric.column))
+        if latencies is None:
+            raise Unbuildable(f"the workload did no {metric.column}")
+        return latencies.median
+    if metric.source == "sharing":
+        phase = phases(written.counts, place).get(1)
+        if phase is None or not phase.ios:
+            raise Unbuildable("no I/O was counted")
+        if made.tags in sharing.BY_CHANCE:
+            raise MeasureError(
+                sharing.BY_CHANCE[made.tags],
+                place=place,
+                remedy="add --set null_blk.submit_queues=2, or build with CONFIG_DEBUG_FS=y and CONFIG_BLK_DEBUG_FS=y",
+            )
+        return max(sharing.median(phase), LEAST)
+    ios = {0: made.ios(place) // 2}
+    try:
+        if metric.source == "bill":
+            cost = per_io(written.counts, Symbols(output.symbols), ios)[0]
+            return max(in_kernel(cost.classes.get(metric.column, {})), LEAST)
+        by_cell = footprint.read(written.epochs, ios)
+    except ValueError as error:
+        what = "counts" if metric.source == "bill" else "epochs"
+        raise MeasureError(f"the {what} are damaged: {error}", place=place) from error
+    if 0 not in by_cell:
+        raise Unbuildable("no I/O called submit_bio, where its footprint begins")
+    return max(by_cell[0].medians["kernel"][metric.column], LEAST)
 
 
 def environment(plan: PathPlan, fio: str) -> dict[str, dict[str, str]]:
