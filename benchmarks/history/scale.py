@@ -30,10 +30,8 @@ from iodelta.history.finishing import finish
 from iodelta.history.log import Added, Given, Log
 from iodelta.history.points import Key, Night, Point
 from iodelta.history.reading import nights_of
-from iodelta.history.rows import experiment_row, series_row
 from iodelta.history.scan import scan
-from iodelta.history.schema import EXPERIMENTS, SERIES
-from iodelta.history.store import Store
+from iodelta.history.store import Store, experiment_row, inserted, series_row
 
 METRICS = ("read.iops", "read.lat.mean", "read.lat.p99")
 DAY = 86400.0
@@ -99,8 +97,8 @@ def fill(store: Store, machines: int, nights: int, cells: int) -> None:
     empty = (night(machine, number, 0) for machine in range(machines) for number in range(nights))
     with store.writing() as connection:
         connection.exec_driver_sql("DROP INDEX point_experiment")
-        connection.execute(EXPERIMENTS.insert(), [experiment_row(one) for one in empty])
-        connection.execute(SERIES.insert(), [series_row(number, point) for number, (_, _, point) in series.items()])
+        inserted(connection, "experiment", [experiment_row(one) for one in empty])
+        inserted(connection, "series", [series_row(number, point) for number, (_, _, point) in series.items()])
         for number, (machine, place, _) in sorted(series.items()):
             noise = np.random.default_rng(number).standard_normal((2, nights)) * 0.004
             step = 0.03 * (place // len(METRICS) % 10 == 0) * after
@@ -124,10 +122,9 @@ def sizes(url: str, machines: int, nights: int, cells: int, folder: Path | None)
         yield f"| all {machines * nights:,} experiments in one transaction | {filled:.0f} s | |"
     print(f"filled in {time.perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
     one = night(0, 0, cells).points[0].key.number
-    since = 1.7e9 + DAY * (nights - 30)
     asked: dict[str, Callable[[], object]] = {
         f"one series of {nights} points": lambda: store.lines([one]),
-        f"dashboard: {cells * len(METRICS)} series x 30 nights": lambda: store.lines(machine="stor00", since=since),
+        f"all nights of a machine: {cells * len(METRICS)} series": lambda: store.lines(machine="stor00"),
         "scan of one series": lambda: scan(store.lines([one])),
     }
     for name, ask in asked.items():

@@ -23,16 +23,14 @@ from tiers import scaled
 from waiting import LIMIT, until
 
 from iodelta.errors import MeasureError, RequestError
-from iodelta.history.alert_tables import keep
 from iodelta.history.alerts import history
-from iodelta.history.schema import VERSION, VERSIONS
+from iodelta.history.schema import VERSION
 from iodelta.history.store import Store
 
 WRITER = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from nights import night
-from iodelta.history.alert_tables import keep
 from iodelta.history.alerts import history
 from iodelta.history.store import Store
 store = Store(sys.argv[2])
@@ -173,7 +171,7 @@ def test_a_night_is_in_whole_or_not_at_all(store: Store) -> None:
 def test_a_history_of_a_newer_iodelta_is_refused(store: Store, url: str) -> None:
     engine = sa.create_engine(url)
     with engine.begin() as connection:
-        connection.execute(VERSIONS.update().values(version=99))
+        connection.execute(sa.text("UPDATE iodelta_history SET version = 99"))
     engine.dispose()
     for ask in (store.prepare, store.lines, store.experiments):
         with pytest.raises(RequestError, match=f"has version 99; this iodelta knows {VERSION}"):
@@ -185,7 +183,7 @@ def test_alerts_are_exactly_those_of_the_last_scan(store: Store, url: str) -> No
         store.add(night(number, r=0.02 * (number >= 20)))
     found = history(store.lines(), []).alerts
     for alerts in (found, found, ()):
-        keep(store, alerts)
+        store.keep_alerts(alerts)
         engine = sa.create_engine(url)
         with engine.connect() as connection:
             rows = connection.execute(sa.text("SELECT alert.id, step.z FROM alert JOIN step ON alert.id = step.alert"))

@@ -17,7 +17,6 @@ import sqlalchemy as sa
 
 from iodelta.errors import MeasureError
 from iodelta.experiment.order import in_order
-from iodelta.history.alert_tables import keep
 from iodelta.history.alerts import History, alerts_of
 from iodelta.history.commits import Order
 from iodelta.history.log import Entry, Log
@@ -162,7 +161,7 @@ def told(store: Store, log: Log) -> tuple[History, list[Kept], MeasureError | No
     try:
         log.append(*found.opened)
         if failed is None:
-            keep(store, found.alerts)
+            store.keep_alerts(found.alerts)
     except MeasureError as error:
         failed = error
     return found, kept, failed

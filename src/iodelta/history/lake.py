@@ -29,9 +29,8 @@ from iodelta.history.log import (
     read_entry,
 )
 from iodelta.history.points import Key
-from iodelta.history.rows import in_unit
 from iodelta.history.scan import Kept, scanned
-from iodelta.history.store import Line, Store
+from iodelta.history.store import Line, Store, in_unit
 
 BATCH = 1000
 """Experiments of one commit: many small commits make a lake slow to read."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import operator
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
@@ -18,30 +19,13 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from iodelta.decoding import from_json
 from iodelta.errors import MeasureError, RequestError
+from iodelta.experiment.command import kept_unit
 from iodelta.experiment.model import PLACEBO
 from iodelta.experiment.order import in_order
-from iodelta.history.answers import HistoryPoint
+from iodelta.history.answers import Alert, HistoryPoint
 from iodelta.history.place import network_of
 from iodelta.history.points import Key, Night, Point
-from iodelta.history.rows import (
-    NIGHT_COLUMNS,
-    POINT_COLUMNS,
-    experiment_row,
-    in_unit,
-    point_of,
-    point_row,
-    series_row,
-)
-from iodelta.history.schema import (
-    EXPERIMENTS,
-    POINTS,
-    SCANS,
-    SERIES,
-    TABLES,
-    VERSION,
-    VERSIONS,
-    migrate,
-)
+from iodelta.history.schema import ALERTS, SCHEMA, VERSION, migrate
 
 _LOCK = 0x696F64656C7461
 """Advisory lock of PostgreSQL that writers take in turn."""
@@ -78,23 +62,49 @@ def url_of(file: Path) -> sa.URL:
     return sa.URL.create("sqlite", database=str(file))
 
 
-def _parsed(url: str | sa.URL) -> sa.URL:
-    try:
-        return sa.make_url(url)
-    except (ArgumentError, ValueError) as error:
-        # ValueError: a port that is not a number.
-        raise RequestError(
-            "not the URL of a database",
-            place="--history",
-            remedy="write it as postgresql://USER@HOST:PORT/DATABASE",
-        ) from error
+def in_unit(y: float, unit: str, other: str) -> float:
+    """Return the logarithm of a value in another unit: a series keeps its first one. Unchanged where they measure
+    different things."""
+    (base, factor), (wanted, divisor) = kept_unit(unit), kept_unit(other)
+    return y + math.log(factor / divisor) if base == wanted else y
+
+
+def inserted(
+    connection: sa.Connection, table: str, rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """Insert rows that have the same columns."""
+    if rows:
+        names = ", ".join(rows[0])
+        values = ", ".join(f":{name}" for name in rows[0])
+        connection.execute(
+            sa.text(f"INSERT INTO {table} ({names}) VALUES ({values})"), rows
+        )
+
+
+def _asked(connection: sa.Connection, text: str, **values: Any) -> sa.CursorResult[Any]:
+    """Execute SQL that both databases understand; a list is what follows IN."""
+    lists: list[sa.BindParameter[Any]] = [
+        sa.bindparam(name, expanding=True)
+        for name, value in values.items()
+        if isinstance(value, list)
+    ]
+    return connection.execute(sa.text(text).bindparams(*lists), values)
 
 
 class Store:
     """An open history."""
 
     def __init__(self, url: str | sa.URL) -> None:
-        self.url = _parsed(url)
+        try:
+            self.url = sa.make_url(url)
+        except (ArgumentError, ValueError) as error:
+            # ValueError: a port that is not a number.
+            raise RequestError(
+                "not the URL of a database",
+                place="--history",
+                remedy="write it as postgresql://USER@HOST:PORT/DATABASE",
+            ) from error
+        self.is_file = self.url.get_backend_name() == "sqlite"
         self._is_local = False
         if not self.is_file:
             self.place = self.url.render_as_string(hide_password=True)
@@ -105,21 +115,14 @@ class Store:
             sa.event.listen(self._engine, "connect", _set_up)
             sa.event.listen(self._engine, "begin", _begin)
 
-    @property
-    def is_file(self) -> bool:
-        """Return whether it is a file of SQLite."""
-        return self.url.get_backend_name() == "sqlite"
-
     def _as_read_only(self) -> sa.URL:
         """Return the file as one that nobody writes, where its directory is read-only or its disk full: there SQLite
         could not share its log with writers, and opens nothing."""
-        file = Path(self.url.database or "").absolute()
-        log = file.with_name(f"{file.name}-wal")
+        file = Path(self.place).absolute()
         may_write = os.access(file.parent, os.W_OK, effective_ids=True)
-        if may_write and not self._is_full():
-            return self.url
         # A log that is there holds what the file does not: read without it, the history would be an old one.
-        if not file.exists() or log.exists():
+        has_log = file.with_name(f"{file.name}-wal").exists()
+        if (may_write and not self._is_full()) or has_log or not file.exists():
             return self.url
         query = {"immutable": "1", "uri": "true"}
         return self.url.set(database=f"file:{quote(str(file))}", query=query)
@@ -127,7 +130,7 @@ class Store:
     def _is_full(self) -> bool:
         """Return whether the file system of the file has no room for SQLite's own files."""
         try:
-            space = os.statvfs(Path(self.url.database or "").absolute().parent)
+            space = os.statvfs(Path(self.place).absolute().parent)
         except OSError:
             return False
         return space.f_bavail * space.f_frsize < ROOM
@@ -135,18 +138,19 @@ class Store:
     @property
     def exists(self) -> bool:
         """False for a file that is not there; a server says so itself."""
-        return not self.is_file or Path(self.url.database or "").exists()
+        return not self.is_file or Path(self.place).exists()
 
     def prepare(self) -> None:
         """Make the tables where there are none, and bring older ones up to date. Raises RequestError for a history of a
         newer iodelta, and for a file on a network file system."""
         self.check_place()
         with self.writing() as connection:
-            if sa.inspect(connection).has_table(VERSIONS.name):
+            if sa.inspect(connection).has_table("iodelta_history"):
                 migrate(connection, self._version(connection))
                 return
-            TABLES.create_all(connection)
-            connection.execute(VERSIONS.insert().values(version=VERSION))
+            for statement in SCHEMA.split(";"):
+                connection.exec_driver_sql(statement)
+            inserted(connection, "iodelta_history", [{"version": VERSION}])
 
     def add(self, night: Night) -> Outcome:
         """Return one transaction: all of the night, or nothing."""
@@ -154,23 +158,22 @@ class Store:
 
     def add_all(self, nights: Sequence[Night]) -> list[Outcome]:
         """Return one transaction: all of these nights, or nothing."""
-        names = [night.identifier for night in nights]
         known: dict[str, tuple[str, str]] = {}
+        query = "SELECT id, sha, folder FROM experiment WHERE id IN :ids"
         with self.writing() as connection:
-            for first in range(0, len(names), NAMED):
-                of_them = EXPERIMENTS.c.id.in_(names[first : first + NAMED])
-                columns = EXPERIMENTS.c.id, EXPERIMENTS.c.sha, EXPERIMENTS.c.folder
+            for first in range(0, len(nights), NAMED):
+                ids = [night.identifier for night in nights[first : first + NAMED]]
                 known |= {
                     row.id: (row.sha, row.folder)
-                    for row in connection.execute(sa.select(*columns).where(of_them))
+                    for row in _asked(connection, query, ids=ids)
                 }
             return _write(connection, nights, known)
 
     def replace_all(self, nights: Iterable[Night]) -> None:
         """Exactly these nights, in one transaction."""
         with self.writing() as connection:
-            for table in (POINTS, SERIES, EXPERIMENTS, SCANS):
-                connection.execute(table.delete())
+            for table in ("point", "series", "experiment", "scan"):
+                _asked(connection, f"DELETE FROM {table}")
             _write(connection, nights, {})
 
     def remove(self, identifiers: list[str]) -> None:
@@ -188,159 +191,191 @@ class Store:
         self, identifiers: Iterable[str] | None = None
     ) -> list[dict[str, Any]]:
         """Return every experiment or those named, oldest first."""
-        query = sa.select(EXPERIMENTS).order_by(EXPERIMENTS.c.t, EXPERIMENTS.c.id)
-        if identifiers is not None:
-            query = query.where(EXPERIMENTS.c.id.in_(set(identifiers)))
-        with self._reading() as connection:
-            return [dict(row) for row in connection.execute(query).mappings()]
+        own = {} if identifiers is None else {"ids": list(set(identifiers))}
+        where = "WHERE id IN :ids" if own else ""
+        return self._read(f"SELECT * FROM experiment {where} ORDER BY t, id", **own)
 
     def nights(self) -> dict[str, HistoryPoint]:
         """When each experiment was and of which build, as a point without a value."""
-        wanted = (
-            EXPERIMENTS.c.t,
-            EXPERIMENTS.c.epoch,
-            EXPERIMENTS.c.subject,
-            sa.literal(0),
-            EXPERIMENTS.c.id,
-        )
-        with self._reading() as connection:
-            rows = connection.execute(
-                sa.select(*wanted).order_by(EXPERIMENTS.c.t, EXPERIMENTS.c.id)
+        rows = self._read("SELECT id, t, epoch, subject FROM experiment ORDER BY t, id")
+        return {
+            row["id"]: HistoryPoint(
+                row["t"], row["id"], row["epoch"], *_build(row["subject"])[:2], 0.0, 0.0, None, None,
+                repo=_build(row["subject"])[2],
             )
-            points = [point_of((*row, 0.0, 0.0, None, None, "", 0))[1] for row in rows]
-        return {point.experiment: point for point in points}
+            for row in rows
+        }  # fmt: skip
 
     def scans(self) -> list[tuple[int, bool, bool, str]]:
         """Of every series its number, whether nothing changes in it but the machine, whether its last scan has all of
         its nights, and what that found (empty before the first), in the order of names."""
-        joined = SERIES.outerjoin(SCANS, SCANS.c.series == SERIES.c.id)
-        columns = [
-            SERIES.c.id,
-            SERIES.c.variant,
-            SERIES.c.key,
-            SERIES.c.version,
-            SCANS.c.version,
-            SCANS.c.found,
-        ]
-        query = (
-            sa.select(*columns)
-            .select_from(joined)
-            .order_by(SERIES.c.cell, SERIES.c.variant, SERIES.c.key)
+        rows = self._read(
+            "SELECT id, variant, key, series.version = scan.version AS fresh, found "
+            "FROM series LEFT JOIN scan ON scan.series = series.id ORDER BY cell, variant, key"
         )
-        with self._reading() as connection:
-            return [
-                (
-                    number,
-                    variant == PLACEBO or '"role":"reference"' in key,
-                    version == scanned,
-                    found or "",
-                )
-                for number, variant, key, version, scanned, found in connection.execute(
-                    query
-                )
-            ]
+        return [
+            (
+                row["id"],
+                row["variant"] == PLACEBO or '"role":"reference"' in row["key"],
+                bool(row["fresh"]),
+                row["found"] or "",
+            )
+            for row in rows
+        ]
 
     def state(self) -> tuple[int, int, int]:
         """Numbers that change with every night and every scan."""
-        joined = SERIES.outerjoin(SCANS, SCANS.c.series == SERIES.c.id)
-        query = sa.select(SERIES.c.id, SERIES.c.version, SCANS.c.version).select_from(
-            joined
+        rows = self._read(
+            "SELECT id, series.version AS own, scan.version AS scanned "
+            "FROM series LEFT JOIN scan ON scan.series = series.id"
         )
-        with self._reading() as connection:
-            rows = connection.execute(query).all()
-            nights = (
-                connection.scalar(sa.select(sa.func.count()).select_from(EXPERIMENTS))
-                or 0
-            )
-        return nights, len(rows), hash(frozenset(map(tuple, rows)))
+        nights = self._read("SELECT count(*) AS n FROM experiment")[0]["n"]
+        return nights, len(rows), hash(frozenset(tuple(row.values()) for row in rows))
 
     def behind(self) -> int:
         """Points of the series whose last scan has not all of their nights."""
-        scanned = sa.select(SCANS.c.series).where(
-            SCANS.c.series == SERIES.c.id, SCANS.c.version == SERIES.c.version
+        rows = self._read(
+            "SELECT count(*) AS n FROM point JOIN series ON point.series = series.id WHERE NOT EXISTS "
+            "(SELECT 1 FROM scan WHERE scan.series = series.id AND scan.version = series.version)"
         )
-        joined = POINTS.join(SERIES, POINTS.c.series == SERIES.c.id)
-        query = (
-            sa.select(sa.func.count()).select_from(joined).where(~sa.exists(scanned))
-        )
-        with self._reading() as connection:
-            return int(connection.scalar(query) or 0)
+        return int(rows[0]["n"])
 
     def versions(self, series: Sequence[int]) -> dict[int, str]:
         """Return the version of each of these series: taken before its points are read, it is never newer than they
         are.
         """
-        with self._reading() as connection:
-            rows = connection.execute(
-                sa.select(SERIES.c.id, SERIES.c.version).where(SERIES.c.id.in_(series))
-            )
-            return {row.id: row.version for row in rows}
+        rows = self._read(
+            "SELECT id, version FROM series WHERE id IN :ids", ids=list(series)
+        )
+        return {row["id"]: row["version"] for row in rows}
 
     def keep_scans(self, found: Sequence[tuple[int, str, str]]) -> None:
         """Replace what scans found: the number of each series, the version that was scanned, and the document."""
         rows = [
-            {"series": number, "version": version, "found": text}
-            for number, version, text in found
+            dict(zip(("series", "version", "found"), one, strict=True)) for one in found
         ]
         with self.writing() as connection:
-            connection.execute(
-                SCANS.delete().where(
-                    SCANS.c.series.in_([row["series"] for row in rows])
-                )
+            _asked(
+                connection,
+                "DELETE FROM scan WHERE series IN :ids",
+                ids=[number for number, _, _ in found],
             )
-            connection.execute(SCANS.insert(), rows)
+            inserted(connection, "scan", rows)
 
-    def lines(
-        self, series: Sequence[int] = (), *, machine: str = "", since: float = -math.inf
-    ) -> list[Line]:
-        """Return every series with its points, in the one order of cells; or those with these numbers, of one machine,
-        with the nights ``since`` then."""
-        is_whole = not machine and not math.isfinite(since)
-        described = sa.select(SERIES).order_by(
-            SERIES.c.cell, SERIES.c.variant, SERIES.c.key
-        )
-        if series:
-            described = described.where(SERIES.c.id.in_(series))
+    def keep_alerts(self, alerts: Sequence[Alert]) -> None:
+        """Exactly these alerts, for who reads them with SQL: they follow from points and log. Raises MeasureError."""
+        found, steps = [], []
+        for alert in alerts:
+            own = {
+                name: getattr(alert, name)
+                for name in (
+                    "id",
+                    "kind",
+                    "state",
+                    "triage",
+                    "why",
+                    "range_word",
+                    "opened",
+                )
+            }
+            own["last_good"] = alert.last_good.experiment if alert.last_good else None
+            own["first_bad"] = alert.first_bad.experiment if alert.first_bad else None
+            own["size"] = alert.steps[0].size if alert.steps else None
+            own["experiments"] = msgspec.json.encode(alert.experiments).decode()
+            found.append(own)
+            for step in alert.steps:
+                ends = {
+                    "last_good": step.last_good.experiment,
+                    "first_bad": step.first_bad.experiment,
+                }
+                numbers = {"size": step.size, "error": step.error, "z": step.z}
+                steps.append(
+                    {
+                        "alert": alert.id,
+                        "series": step.series,
+                        "followed": step.by,
+                        **ends,
+                        **numbers,
+                    }
+                )
+        with self.writing() as connection:
+            for statement in ALERTS.split(";"):
+                connection.exec_driver_sql(statement)
+            inserted(connection, "alert", found)
+            inserted(connection, "step", steps)
+
+    def lines(self, series: Sequence[int] = (), *, machine: str = "") -> list[Line]:
+        """Return every series with its points, in the one order of cells; or those with these numbers, of one machine
+        those with nights."""
+        own: dict[str, Any] = {
+            **({"ids": list(series)} if series else {}),
+            **({"machine": machine} if machine else {}),
+        }
+        wheres = {"ids": "point.series IN :ids", "machine": "machine = :machine"}
+        where = " AND ".join(wheres[name] for name in own) or "TRUE"
         points: dict[int, list[HistoryPoint]] = {}
         with self._reading() as connection:
-            for row in connection.execute(_points_query(series, machine, since)).all():
-                number, point = point_of(row)
+            query = f"""SELECT point.series, t, experiment, epoch, subject, y, se, r, r_se, flags, n
+                FROM point JOIN experiment ON point.experiment = experiment.id WHERE {where}"""
+            for row in _asked(connection, query, **own):
+                number, t, experiment, epoch, subject, y, se, r, r_se, flags, n = row
+                commit, describe, repo = _build(subject)
+                point = HistoryPoint(
+                    t,
+                    experiment,
+                    epoch,
+                    commit,
+                    describe,
+                    y,
+                    se,
+                    r,
+                    r_se,
+                    _flags(flags),
+                    repo,
+                    n,
+                )
                 points.setdefault(number, []).append(point)
             # A database takes so many numbers in one question; of more, series without a point go below.
-            if not is_whole and len(points) <= NAMED:
-                described = described.where(SERIES.c.id.in_(points))
-            rows = connection.execute(described).all()
-        cells = in_order(row.cell for row in rows)
-        places = {cell: place for place, cell in enumerate(cells)}
-        rows = sorted(rows, key=lambda row: places[row.cell])
-        if not is_whole:
-            rows = [row for row in rows if row.id in points]
-        return [_line(row, points.get(row.id, [])) for row in rows]
+            few = list(series) or (
+                list(points) if machine and len(points) <= NAMED else []
+            )
+            named, numbers = ("WHERE id IN :ids", {"ids": few}) if few else ("", {})
+            rows = _asked(
+                connection,
+                f"SELECT * FROM series {named} ORDER BY cell, variant, key",
+                **numbers,
+            ).all()
+        places = {
+            cell: place for place, cell in enumerate(in_order(row.cell for row in rows))
+        }
+        made = []
+        for row in sorted(rows, key=lambda row: places[row.cell]):
+            found = points.get(row.id, [])
+            if found or not machine:
+                found.sort(key=operator.attrgetter("t", "experiment"))
+                key = from_json(row.key, Key)
+                made.append(
+                    Line(key, row.cell, row.variant, row.better, row.unit, tuple(found))
+                )
+        return made
 
     def rows(self, identifiers: list[str]) -> list[dict[str, Any]]:
         """Return the points of these experiments, each with its series and experiment."""
-        joined = POINTS.join(EXPERIMENTS, POINTS.c.experiment == EXPERIMENTS.c.id)
-        joined = joined.join(SERIES, POINTS.c.series == SERIES.c.id)
-        of_series = [
-            SERIES.c[name] for name in ("key", "cell", "variant", "better", "unit")
-        ]
-        of_experiment = [
-            EXPERIMENTS.c[name] for name in ("t", "sha", "epoch", "subject")
-        ]
-        wanted = sa.select(POINTS, *of_series, *of_experiment).select_from(joined)
-        with self._reading() as connection:
-            result = connection.execute(
-                wanted.where(POINTS.c.experiment.in_(identifiers))
-            )
-            return [dict(row) for row in result.mappings()]
+        return self._read(
+            """SELECT point.*, key, cell, variant, better, unit, t, sha, epoch, subject FROM point
+            JOIN experiment ON point.experiment = experiment.id JOIN series ON point.series = series.id
+            WHERE point.experiment IN :ids""",
+            ids=identifiers,
+        )
 
     def damage(self) -> str:
         """Return what the database says of itself; empty when it is whole."""
-        if not self.is_file:
-            return ""
-        with self._reading() as connection:
-            message = str(connection.scalar(sa.text("PRAGMA integrity_check")))
-            return "" if message == "ok" else message
+        message = (
+            str(self._read("PRAGMA integrity_check")[0]["integrity_check"])
+            if self.is_file
+            else "ok"
+        )
+        return "" if message == "ok" else message
 
     def close(self) -> None:
         """Let go of the file or the server."""
@@ -348,9 +383,13 @@ class Store:
 
     def _version(self, connection: sa.Connection) -> int:
         try:
-            version = connection.scalar(sa.select(VERSIONS.c.version))
+            version = _asked(connection, "SELECT version FROM iodelta_history").scalar()
         except DBAPIError as error:
-            if not _lacks_table(error):
+            # A lost connection or a full disk is another matter.
+            if (
+                "no such table" not in str(error.orig)
+                and getattr(error.orig, "sqlstate", "") != "42P01"
+            ):
                 raise
             raise RequestError(
                 "not a history of iodelta",
@@ -369,7 +408,7 @@ class Store:
         """Raises RequestError for a file on a network file system: WAL needs memory that all processes share."""
         if not self.is_file or self._is_local:
             return
-        kind = network_of(Path(self.url.database or ""))
+        kind = network_of(Path(self.place))
         self._is_local = not kind
         if kind:
             raise RequestError(
@@ -377,6 +416,10 @@ class Store:
                 place=self.place,
                 remedy="name a directory on a local disk with --history, or use postgresql://",
             )
+
+    def _read(self, text: str, **values: Any) -> list[dict[str, Any]]:
+        with self._reading() as connection:
+            return [dict(row) for row in _asked(connection, text, **values).mappings()]
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sa.Connection]:
@@ -401,9 +444,7 @@ class Store:
             connection.begin(),
         ):
             if not self.is_file:
-                connection.execute(
-                    sa.text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK}
-                )
+                _asked(connection, "SELECT pg_advisory_xact_lock(:lock)", lock=_LOCK)
             yield connection
 
     @contextlib.contextmanager
@@ -411,43 +452,51 @@ class Store:
         try:
             yield
         except DBAPIError as error:
-            lines = str(error.orig).strip().splitlines()
-            message = lines[0] if lines else "no reason given"
+            message = next(
+                iter(str(error.orig).strip().splitlines()), "no reason given"
+            )
             if self.is_file and self._is_full():
                 message = "the disk is full"
+            state = UNCHANGED if self.is_file else WHOLE
+            remedies = {
+                "malformed|not a database": "`iodelta history rebuild` makes it again from the folders",
+                "full|No space left": f"free some space, then repeat the command; {state}",
+                "readonly|unable to open": f"make the file and its directory writable, then repeat the command; {state}",
+                "": f"{'' if self.is_file else 'check the server and its URL, then '}repeat the command; {state}",
+            }
+            remedy = next(
+                said
+                for words, said in remedies.items()
+                if any(word in message for word in words.split("|"))
+            )
             raise MeasureError(
-                f"cannot use the history: {message}",
-                place=self.place,
-                remedy=self._remedy(message),
+                f"cannot use the history: {message}", place=self.place, remedy=remedy
             ) from error
 
-    def _remedy(self, message: str) -> str:
-        if "malformed" in message or "not a database" in message:
-            return "`iodelta history rebuild` makes it again from the folders"
-        if "full" in message or "No space left" in message:
-            step = "free some space, then repeat the command"
-        elif "readonly" in message or "unable to open" in message:
-            step = "make the file and its directory writable, then repeat the command"
-        elif self.is_file:
-            step = "repeat the command"
-        else:
-            step = "check the server and its URL, then repeat the command"
-        return f"{step}; {UNCHANGED if self.is_file else WHOLE}"
+
+# Many points share a build and their flags: a scan of years would decode them again and again.
+@functools.lru_cache(maxsize=1 << 14)
+def _build(subject: str) -> tuple[str, str, str]:
+    """Commit, name and repository of a build."""
+    fields = msgspec.json.decode(subject)
+    return fields.get("commit", ""), fields.get("describe", ""), fields.get("repo", "")
 
 
-def _lacks_table(error: DBAPIError) -> bool:
-    """Return whether a database answered that it has no such table; a lost connection or a full disk is another matter."""
-    of_sqlite = "no such table" in str(error.orig)
-    of_postgresql = getattr(error.orig, "sqlstate", "") == "42P01"
-    return of_sqlite or of_postgresql
+@functools.lru_cache(maxsize=1 << 8)
+def _flags(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
 
 
 def _take_out(connection: sa.Connection, identifier: str) -> set[int]:
     """Remove an experiment with its points; returns the numbers of the series in which it had one."""
-    of_it = POINTS.c.experiment == identifier
-    series = set(connection.scalars(sa.select(POINTS.c.series).where(of_it)))
-    connection.execute(POINTS.delete().where(of_it))
-    connection.execute(EXPERIMENTS.delete().where(EXPERIMENTS.c.id == identifier))
+    series = {
+        row.series
+        for row in _asked(
+            connection, "SELECT series FROM point WHERE experiment = :id", id=identifier
+        )
+    }
+    _asked(connection, "DELETE FROM point WHERE experiment = :id", id=identifier)
+    _asked(connection, "DELETE FROM experiment WHERE id = :id", id=identifier)
     return series
 
 
@@ -460,45 +509,44 @@ def _write(
     outcomes: list[Outcome] = []
     touched: set[int] = set()
     experiments: list[dict[str, Any]] = []
-    points: list[dict[str, Any]] = []
-    own_units: list[str] = []
-    series: dict[int, Point] = {}
+    points: list[tuple[int, Point, str]] = []
 
     def flush() -> None:
-        units = {number: point.unit for number, point in series.items()}
-        there: dict[int, str] = {}
-        if series:
-            query = sa.select(SERIES.c.id, SERIES.c.unit).where(SERIES.c.id.in_(series))
-            there = {row.id: row.unit for row in connection.execute(query)}
-        units |= there
-        for row, unit in zip(points, own_units, strict=True):
-            row["y"] = in_unit(row["y"], unit, units[row["series"]])
+        series: dict[int, Point] = {}
+        for number, point, _ in points:
+            series.setdefault(number, point)
+        query = "SELECT id, unit FROM series WHERE id IN :ids"
+        there = (
+            {row.id: row.unit for row in _asked(connection, query, ids=list(series))}
+            if series
+            else {}
+        )
+        inserted(connection, "experiment", experiments)
         rows = [
             series_row(number, point)
             for number, point in series.items()
             if number not in there
         ]
-        # An insert of no rows would insert one of defaults.
-        for table, own in (
-            (EXPERIMENTS, experiments),
-            (SERIES, rows),
-            (POINTS, points),
-        ):
-            if own:
-                connection.execute(table.insert(), own)
+        inserted(connection, "series", rows)
+        inserted(
+            connection,
+            "point",
+            [
+                _point_row(*one, there.get(one[0], series[one[0]].unit))
+                for one in points
+            ],
+        )
         touched.update(series)
-        for gathered in (experiments, points, own_units, series):
-            gathered.clear()
+        experiments.clear()
+        points.clear()
 
     for night in nights:
         sha, folder = known.get(night.identifier, ("", ""))
         if (sha, folder) == (night.sha, night.folder):
             outcomes.append("known")
         elif sha == night.sha:
-            own = EXPERIMENTS.c.id == night.identifier
-            connection.execute(
-                EXPERIMENTS.update().where(own).values(folder=night.folder)
-            )
+            moved = "UPDATE experiment SET folder = :folder WHERE id = :id"
+            _asked(connection, moved, folder=night.folder, id=night.identifier)
             outcomes.append("moved")
         else:
             before: set[int] = set()
@@ -506,16 +554,13 @@ def _write(
                 flush()
                 before = _take_out(connection, night.identifier)
             experiments.append(experiment_row(night))
-            for point in night.points:
-                series.setdefault(point.key.number, point)
-                own_units.append(point.unit)
-                points.append(point_row(point.key.number, point, night))
+            own = [
+                (point.key.number, point, night.identifier) for point in night.points
+            ]
+            points += own
             if before or len(points) >= TOGETHER:
                 flush()
-            _drop_empty(
-                connection,
-                before.difference(point.key.number for point in night.points),
-            )
+            _drop_empty(connection, before.difference(number for number, _, _ in own))
             touched |= before
             outcomes.append("replaced" if sha else "added")
         known[night.identifier] = (night.sha, night.folder)
@@ -524,39 +569,53 @@ def _write(
     return outcomes
 
 
-def _points_query(series: Sequence[int], machine: str, since: float) -> sa.Select[Any]:
-    """Return the points of these series (empty: of all) with their nights, of one machine (empty: of all), ``since``
-    then.
-    """
-    joined = POINTS.join(EXPERIMENTS, POINTS.c.experiment == EXPERIMENTS.c.id)
-    of_night = [EXPERIMENTS.c[name] for name in NIGHT_COLUMNS]
-    of_point = [POINTS.c[name] for name in POINT_COLUMNS]
-    query = sa.select(*of_night, *of_point).select_from(joined)
-    if series:
-        query = query.where(POINTS.c.series.in_(series))
-    if machine:
-        query = query.where(EXPERIMENTS.c.machine == machine)
-    if math.isfinite(since):
-        query = query.where(EXPERIMENTS.c.t >= since)
-    return query
+def experiment_row(night: Night) -> dict[str, Any]:
+    """Return the row of a night."""
+    return {
+        "id": night.identifier,
+        "sha": night.sha,
+        "t": night.t,
+        "machine": night.machine,
+        "epoch": night.epoch,
+        "facts": msgspec.json.encode(night.facts, order="sorted").decode(),
+        "subject": msgspec.json.encode(night.subject).decode(),
+        "folder": night.folder,
+        "state": night.state,
+    }
+
+
+def series_row(number: int, point: Point) -> dict[str, Any]:
+    """Return the row of the series that a point belongs to."""
+    own = {name: getattr(point, name) for name in ("cell", "variant", "better", "unit")}
+    return {"id": number, "key": msgspec.json.encode(point.key).decode(), **own}
+
+
+def _point_row(number: int, point: Point, experiment: str, unit: str) -> dict[str, Any]:
+    own = {name: getattr(point, name) for name in ("se", "lag1", "n", "r", "r_se")}
+    y = in_unit(point.y, point.unit, unit)
+    return {
+        "series": number,
+        "experiment": experiment,
+        "y": y,
+        **own,
+        "flags": " ".join(point.flags),
+    }
 
 
 def _touch(connection: sa.Connection, series: Iterable[int]) -> None:
     """Give these series another version: what a scan found in the one before is not all any more."""
     numbers, version = list(series), secrets.token_hex(6)
     for first in range(0, len(numbers), NAMED):
-        own = SERIES.c.id.in_(numbers[first : first + NAMED])
-        connection.execute(SERIES.update().where(own).values(version=version))
+        query = "UPDATE series SET version = :version WHERE id IN :ids"
+        _asked(connection, query, version=version, ids=numbers[first : first + NAMED])
 
 
 def _drop_empty(connection: sa.Connection, series: Iterable[int]) -> None:
     """Those of these series that have no point left."""
+    query = "DELETE FROM series WHERE id = :id AND NOT EXISTS (SELECT 1 FROM point WHERE series = :id)"
     for number in series:
-        is_empty = ~sa.exists().where(POINTS.c.series == number)
-        if connection.execute(
-            SERIES.delete().where(SERIES.c.id == number, is_empty)
-        ).rowcount:
-            connection.execute(SCANS.delete().where(SCANS.c.series == number))
+        if _asked(connection, query, id=number).rowcount:
+            _asked(connection, "DELETE FROM scan WHERE series = :id", id=number)
 
 
 def _set_up(connection: Any, record: object) -> None:
@@ -577,9 +636,3 @@ def _begin(connection: sa.Connection) -> None:
     """A writer takes its turn at once: two that read before they write would fail."""
     writes = connection.get_execution_options().get("writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-
-def _line(row: Any, points: list[HistoryPoint]) -> Line:
-    points.sort(key=operator.attrgetter("t", "experiment"))
-    key = from_json(row.key, Key)
-    return Line(key, row.cell, row.variant, row.better, row.unit, tuple(points))
