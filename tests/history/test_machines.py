@@ -8,8 +8,8 @@ from nights import night, on
 
 from iodelta.bundle.identity import kind_of
 from iodelta.history.log import Log
-from iodelta.history.machines import named
 from iodelta.history.points import Night
+from iodelta.history.reading import named
 from iodelta.probe.host import machine_id
 
 ONE, OTHER = "1" * 32, "2" * 32

@@ -6,16 +6,37 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+
+import msgspec
 
 from iodelta.bundle.packed import is_own, opened
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.history import counts, foreign, importing, points
-from iodelta.history.log import Given, Log
-from iodelta.history.machines import named
+from iodelta.history.log import Given, Log, Named
 from iodelta.history.points import Night
 from iodelta.lab.folder import CountFolder, kind_of
+
+
+def named(night: Night, log: Log, *, write: bool = False) -> Night:
+    """Return the night under the machine's name in this history. With ``write`` a machine that was never seen is noted."""
+    if not night.identity:
+        return night
+    names = log.machines()
+    if night.identity not in names and write:
+        log.append(Named(time.time(), night.identity, night.machine))
+        names = log.machines()
+    name = names.get(night.identity, night.machine)
+    if name == night.machine:
+        return night
+    replace = msgspec.structs.replace
+    points = tuple(
+        replace(point, key=replace(point.key, machine=name)) for point in night.points
+    )
+    return replace(night, machine=name, points=points)
+
 
 MANY = 50
 """So many folders are read by a process for each CPU: to start one takes as long as to read a dozen."""

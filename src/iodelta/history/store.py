@@ -81,7 +81,9 @@ def inserted(
         )
 
 
-def _asked(connection: sa.Connection, text: str, **values: Any) -> sa.CursorResult[Any]:
+def _asked(
+    connection: sa.Connection, text: str, **values: Any
+) -> sa.CursorResult[*tuple[Any, ...]]:
     """Execute SQL that both databases understand; a list is what follows IN."""
     lists: list[sa.BindParameter[Any]] = [
         sa.bindparam(name, expanding=True)

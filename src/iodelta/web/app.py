@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import re
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from http import HTTPStatus
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,12 +21,14 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from iodelta import __version__
 from iodelta.errors import IodeltaError, RequestError
 from iodelta.fleet.answers import FleetStatusAnswer
 from iodelta.history.answers import Alert, HistoryScanAnswer, NightAdded
 from iodelta.history.exchange import HistoryAccess, HistoryLines
 from iodelta.history.newest import OPENMETRICS
 from iodelta.path.judge import PathAccount
+from iodelta.report.documents import described as schemas_of
 from iodelta.report.verdict_json import Document
 from iodelta.study.attribution import AttributionAccount
 from iodelta.study.audited import Audited
@@ -45,7 +51,6 @@ from iodelta.web import (
     uploads,
     watching,
 )
-from iodelta.web.caching import kept
 from iodelta.web.drafts import Drafts
 from iodelta.web.fields import (
     DecisionForm,
@@ -61,11 +66,148 @@ from iodelta.web.histories import Board
 from iodelta.web.launching import Launches
 from iodelta.web.layout import shown, static_file
 from iodelta.web.negotiation import JSON, document, prefers_json
-from iodelta.web.openapi import PAGE, PARTS, PICTURE, Address, described
 from iodelta.web.security import COOKIE, SESSION, DeniedError, Guard
 from iodelta.web.shelf import Shelf
 from iodelta.web.site import Problem, Site
 from iodelta.web.underway import Underway
+
+PAGE, PICTURE = "text/html", "image/svg+xml"
+FORM, PARTS = "application/x-www-form-urlencoded", "multipart/form-data"
+
+
+class Address(msgspec.Struct, frozen=True):
+    """An address and method."""
+
+    path: str
+    endpoint: Callable[..., Any]
+    summary: str
+    answers: tuple[type, ...] | str = ()
+    """The structs that its document may be, or the media type of another answer; empty: it leads elsewhere (303)."""
+    asked: Mapping[str, str] = {}
+    """What is asked for behind ``?``."""
+    form: type | None = None
+    """The fields that are posted; none of an address that is only read."""
+    encoding: str = FORM
+    refused: type | None = None
+    """The document that says what is wrong with the fields (422), where it is one of its own."""
+
+    @property
+    def kinds(self) -> tuple[type, ...]:
+        """Return the structs of its documents and of its form."""
+        several = () if isinstance(self.answers, str) else self.answers
+        return tuple(
+            kind
+            for kind in (*several, self.form, self.refused)
+            if kind not in (None, bytes)
+        )
+
+
+def described(addresses: tuple[Address, ...]) -> dict[str, Any]:
+    """Return the description of these addresses."""
+    kinds = list(
+        dict.fromkeys([*chain.from_iterable(one.kinds for one in addresses), Problem])
+    )
+    made, components = schemas_of(kinds, "#/components/schemas/{name}")
+    schemas = dict(zip(kinds, made, strict=True))
+
+    def answered(summary: str, *kinds: type) -> dict[str, Any]:
+        several = [schemas[kind] for kind in kinds]
+        schema = several[0] if len(several) == 1 else {"anyOf": several}
+        return {"description": summary, "content": {JSON: {"schema": schema}}}
+
+    paths: dict[str, dict[str, Any]] = {}
+    for one in addresses:
+        path = re.sub(r":\w+}", "}", one.path)
+        text = {"required": True, "schema": {"type": "string"}}
+        inside = [
+            {"name": name, "in": "path", **text}
+            for name in re.findall(r"{(\w+)}", path)
+        ]
+        behind = [
+            {
+                "name": name,
+                "in": "query",
+                "description": about,
+                "schema": {"type": "string"},
+            }
+            for name, about in one.asked.items()
+        ]
+        summary = one.summary if one.form is None else "Done."
+        if isinstance(one.answers, str):
+            responses = {"200": {"description": summary, "content": {one.answers: {}}}}
+        elif one.answers:
+            responses = {"200": answered(summary, *one.answers)}
+        else:
+            there = {"description": "What follows.", "schema": {"type": "string"}}
+            responses = {
+                "303": {"description": summary, "headers": {"Location": there}}
+            }
+        if one.refused is not None:
+            responses["422"] = answered("What is wrong, field by field.", one.refused)
+        responses["default"] = answered("Why it was not answered.", Problem)
+        operation = {
+            "summary": one.summary,
+            "parameters": inside + behind,
+            "responses": responses,
+        }
+        if one.form is not None:
+            # What is sent as it is has no schema.
+            content = {
+                one.encoding: {} if one.form is bytes else {"schema": schemas[one.form]}
+            }
+            operation["requestBody"] = {"required": True, "content": content}
+        paths.setdefault(path, {})["get" if one.form is None else "post"] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "iodelta serve", "version": __version__},
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}, {}],
+    }
+
+
+KEPT = 64
+"""Answers that are kept in memory."""
+
+Endpoint = Callable[[Request], Response]
+
+
+def kept(endpoint: Endpoint) -> Endpoint:
+    """Return the endpoint, whose answers follow from the address, the user and the history alone."""
+
+    @functools.wraps(endpoint)
+    def answered(request: Request) -> Response:
+        state, user = request.app.state, request.scope["user"]
+        words = (
+            *(
+                __version__,
+                state.site.rules.prefix,
+                request.url.path,
+                request.url.query,
+            ),
+            *(request.headers.get("accept", ""), user.name, user.role, user.csrf),
+            *(state.site.history.stamp(), state.launches.running()),
+        )
+        tag = f'"{hashlib.sha256(repr(words).encode()).hexdigest()[:24]}"'
+        if tag in request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers={"ETag": tag, "Vary": "Accept"})
+        answers: OrderedDict[str, tuple[bytes, dict[str, str]]] = state.answers
+        if tag not in answers:
+            response = endpoint(request)
+            if response.status_code != 200:
+                return response
+            answers[tag] = bytes(response.body), {**response.headers, "ETag": tag}
+            while len(answers) > KEPT:
+                answers.popitem(last=False)
+        # A response of its own each time: what compresses it writes into its headers.
+        body, headers = answers[tag]
+        return Response(body, headers=headers)
+
+    return answered
+
 
 FOLDERS = (Document, PathAccount, PrepareAnswer)
 """What ``iodelta report`` says of a folder or bundle."""
