@@ -199,7 +199,7 @@ def test_a_variant_that_writes_is_seen_where_only_reading_is_allowed(tmp_path: P
     """By the functions of the run itself, whatever the form let through."""
     from iodelta.errors import RefusedError, RequestError
     from iodelta.experiment import toml_text
-    from iodelta.web.proposing import plan_of
+    from iodelta.web.starting import plan_of
 
     disk = tmp_path / "disk.img"
     disk.write_bytes(bytes(1 << 20))

@@ -39,7 +39,6 @@ from iodelta.study.rows import Shown
 from iodelta.study.search import SearchAccount
 from iodelta.web import (
     comparing,
-    confirming,
     experiments,
     fleets,
     pages,
@@ -51,7 +50,6 @@ from iodelta.web import (
     uploads,
     watching,
 )
-from iodelta.web.drafts import Drafts
 from iodelta.web.fields import (
     DecisionForm,
     ExperimentForm,
@@ -461,13 +459,13 @@ OF_HISTORY = (
     ),
     Address(
         "/compare",
-        confirming.measure_two,
+        starting.measure_two,
         "Plan an experiment of two nights.",
         form=PairForm,
     ),
     Address(
         "/alert/{id}/confirm",
-        confirming.confirm,
+        starting.confirm,
         "Plan the confirmation of an alert.",
         form=Signed,
     ),
@@ -526,7 +524,7 @@ def make_app(site: Site) -> Application:
     app.state.answers = OrderedDict()
     app.state.site = site
     app.state.shelf = shelf = Shelf()
-    app.state.drafts = Drafts()
+    app.state.drafts = starting.Drafts()
     app.state.launches = Launches(site.folders.roots[0])
     guard = Guard(app, site.rules, _denied)
     app.state.guard = guard

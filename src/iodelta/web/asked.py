@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 import msgspec
 
@@ -15,12 +15,14 @@ from iodelta.experiment.shorthand import TAKES_COMMAS
 from iodelta.experiment.values import fraction
 from iodelta.jobfile import canonical
 from iodelta.knob.registry import family
-from iodelta.web.held import check_name, conditions
 from iodelta.web.offers import Place
 from iodelta.workload.engines import ENGINES
 
 COLUMNS, ROWS = 4, 5
 """Variants, and settings in which they differ."""
+
+CONDITIONS = 3
+"""Conditions that the form has room for."""
 
 MODES = ("randread", "read", "randwrite", "write", "randrw", "readwrite")
 
@@ -38,13 +40,13 @@ DEFAULTS: Mapping[str, str] = {
 }
 """What the form holds when it is opened."""
 
-VALUES: tuple[tuple[str, Callable[[str], object]], ...] = (
-    ("margin", fraction),
-    ("size", size_bytes),
-    ("trial", seconds),
-    ("ramp", seconds),
-    ("budget", seconds),
-)
+VALUES: Mapping[str, Callable[[str], object]] = {
+    "margin": fraction,
+    "size": size_bytes,
+    "trial": seconds,
+    "ramp": seconds,
+    "budget": seconds,
+}
 """Fields with a parser of their own."""
 
 LISTS = ("bs", "iodepth", "numjobs")
@@ -72,57 +74,7 @@ class Composed(msgspec.Struct, frozen=True):
 def composed(fields: Mapping[str, str], offered: Sequence[Place]) -> Composed:
     """Read every field by the parser of the command line; all messages at once."""
     problems: dict[str, str] = {}
-    _check_values(fields, problems)
-    by_path = {offer.path: offer for offer in offered}
-    place = by_path.get(fields.get("target", ""))
-    mode = fields.get("rw", "")
-    if place is None:
-        problems["target"] = "choose one of the list; this machine has no other now"
-    elif mode not in MODES:
-        problems["rw"] = f"choose one of {', '.join(MODES)}"
-    elif place.is_disk and mode.removeprefix("rand") != "read":
-        problems["rw"] = (
-            "a page never overwrites a disk: choose read or randread, or a scratch file"
-        )
-    variants = _variants(fields, problems)
-    workload = _workload(fields, problems)
-    held = conditions(
-        fields,
-        place,
-        problems,
-        option=_why_not_allowed,
-        setting=lambda name, _: _why_no_knob(name),
-        modes=MODES,
-    )
-    if problems or place is None:
-        return Composed("", problems)
-    data = {
-        "question": fields.get("question", ""),
-        "margin": fields["margin"],
-        "target": {"path": place.path, **_given(fields, "size")},
-        "workload": workload,
-        "variant": variants,
-        "condition": held,
-        "design": _design(fields),
-    }
-    given = {name: value for name, value in data.items() if value not in ("", {})}
-    return Composed(toml_text(given), {})
-
-
-def _given(fields: Mapping[str, str], *names: str) -> dict[str, object]:
-    """Return the fields of these names that are not empty."""
-    return {name: fields[name] for name in names if fields.get(name)}
-
-
-def _design(fields: Mapping[str, str]) -> dict[str, object]:
-    design = _given(fields, "trial", "ramp", "budget")
-    if fields.get("blocks"):
-        design["blocks"] = int(fields["blocks"])
-    return design
-
-
-def _check_values(fields: Mapping[str, str], problems: dict[str, str]) -> None:
-    for name, parse in VALUES:
+    for name, parse in VALUES.items():
         text = fields.get(name, "")
         try:
             value = parse(text) if text else None
@@ -137,6 +89,46 @@ def _check_values(fields: Mapping[str, str], problems: dict[str, str]) -> None:
         problems["blocks"] = "a whole number, or nothing"
     if not fields.get("question", "").isprintable():
         problems["question"] = "one line of text"
+    place = {offer.path: offer for offer in offered}.get(fields.get("target", ""))
+    mode = fields.get("rw", "")
+    if place is None:
+        problems["target"] = "choose one of the list; this machine has no other now"
+    elif mode not in MODES:
+        problems["rw"] = f"choose one of {', '.join(MODES)}"
+    elif _overwrites(place, mode):
+        problems["rw"] = (
+            "a page never overwrites a disk: choose read or randread, or a scratch file"
+        )
+    variants = _variants(fields, problems)
+    workload = _workload(fields, problems)
+    held = _conditions(fields, place, problems)
+    if problems or place is None:
+        return Composed("", problems)
+    design: dict[str, object] = {
+        name: fields[name] for name in ("trial", "ramp", "budget") if fields.get(name)
+    }
+    if fields.get("blocks"):
+        design["blocks"] = int(fields["blocks"])
+    size = {"size": fields["size"]} if fields.get("size") else {}
+    data = {
+        "question": fields.get("question", ""),
+        "margin": fields["margin"],
+        "target": {"path": place.path, **size},
+        "workload": workload,
+        "variant": variants,
+        "condition": held,
+        "design": design,
+    }
+    return Composed(
+        toml_text(
+            {name: value for name, value in data.items() if value not in ("", {})}
+        ),
+        {},
+    )
+
+
+def _overwrites(place: Place, mode: str) -> bool:
+    return place.is_disk and mode.removeprefix("rand") != "read"
 
 
 def _workload(fields: Mapping[str, str], problems: dict[str, str]) -> dict[str, object]:
@@ -161,28 +153,38 @@ def _workload(fields: Mapping[str, str], problems: dict[str, str]) -> dict[str, 
         problems["ioengine"] = "choose one of the list"
     if fields.get("direct") == "1":
         workload["direct"] = "1"
-    return {**workload, **_options(fields.get("options", ""), problems)}
+
+    def why(name: str, value: str) -> str:
+        return (
+            "it has a field of its own"
+            if canonical(name) in WORKLOAD_KEYS
+            else _why_not_allowed(name, value)
+        )
+
+    lines = fields.get("options", "").splitlines()
+    options = _pairs(lines, "options", problems, why)
+    return {**workload, **{name: value or "1" for name, value in options.items()}}
 
 
-def _options(text: str, problems: dict[str, str]) -> dict[str, str]:
-    """Further options of fio, one a line."""
-    options: dict[str, str] = {}
-    for line in filter(None, map(str.strip, text.splitlines())):
-        name, _, value = map(str.strip, line.removeprefix("--").partition("="))
-        problem = _why_no_option(name, value, options)
+def _pairs(
+    words: Sequence[str],
+    field: str,
+    problems: dict[str, str],
+    why: Callable[[str, str], str],
+) -> dict[str, str]:
+    """Return ``NAME=VALUE`` as pairs; ``why`` says why a page may not give a name this value, empty where it may."""
+    pairs: dict[str, str] = {}
+    for word in filter(None, map(str.strip, words)):
+        name, _, value = map(str.strip, word.removeprefix("--").partition("="))
+        problem = (
+            "it is given twice"
+            if canonical(name) in map(canonical, pairs)
+            else why(name, value)
+        )
         if problem:
-            problems["options"] = f"{name}: {problem}"
-        options[name] = value or "1"
-    return options
-
-
-def _why_no_option(name: str, value: str, known: Mapping[str, str]) -> str:
-    first = canonical(name)
-    if first in WORKLOAD_KEYS:
-        return "it has a field of its own"
-    if first in map(canonical, known):
-        return "it is given twice"
-    return _why_not_allowed(name, value)
+            problems[field] = f"{name}: {problem}"
+        pairs[name] = value
+    return pairs
 
 
 def _why_not_allowed(name: str, value: str) -> str:
@@ -198,77 +200,8 @@ def _why_not_allowed(name: str, value: str) -> str:
     return "not known to change only how I/O is done; `iodelta run` takes it"
 
 
-def _variants(
-    fields: Mapping[str, str], problems: dict[str, str]
-) -> dict[str, dict[str, str]]:
-    rows = [
-        (number, fields.get(f"setting-{number}", "").strip())
-        for number in range(1, ROWS + 1)
-    ]
-    for number, setting in rows:
-        _check_setting(fields, number, setting, rows, problems)
-    variants: dict[str, dict[str, str]] = {}
-    for column in range(1, COLUMNS + 1):
-        settings = {
-            setting: fields.get(f"value-{number}-{column}", "").strip()
-            for number, setting in rows
-        }
-        settings = {name: value for name, value in settings.items() if name and value}
-        field = f"name-{column}"
-        name = fields.get(field, "").strip() or _named(settings, column)
-        if name:
-            check_name(name, variants, "variants", field, problems)
-            variants[name] = settings
-    if len(variants) < 2 and not problems:
-        problems["variants"] = "name two variants at least, and what differs"
-    return variants
-
-
-def _named(settings: Mapping[str, str], column: int) -> str:
-    """Return a name from the values of a variant that has no name; empty where it has no values either."""
-    parts = [
-        f"{name.rpartition('.')[2]}-{value}" if value.isdecimal() else value
-        for name, value in settings.items()
-    ]
-    joined = "-".join(parts)
-    if not joined:
-        return ""
-    return joined if NAME.fullmatch(joined) else f"variant-{column}"
-
-
-def _check_setting(
-    fields: Mapping[str, str],
-    number: int,
-    setting: str,
-    rows: Sequence[tuple[int, str]],
-    problems: dict[str, str],
-) -> None:
-    """The name of a setting; its values are checked on the machine."""
-    columns = range(1, COLUMNS + 1)
-    values = [fields.get(f"value-{number}-{column}", "").strip() for column in columns]
-    given = list(filter(None, values))
-    field = f"setting-{number}"
-    if not setting:
-        if given:
-            problems[field] = "which setting has these values?"
-        return
-    if any(earlier == setting for _, earlier in rows[: number - 1]):
-        problems[field] = f"{setting} is given twice"
-        return
-    reasons = (_why_no_setting(setting, value) for value in given)
-    why = next(filter(None, reasons), "")
-    if why:
-        problems[field] = why
-
-
-def _why_no_setting(name: str, value: str) -> str:
-    """Return why a page may not set this option of fio or this knob."""
-    if name.startswith(FIO_PREFIX):
-        return _why_not_allowed(name.removeprefix(FIO_PREFIX), value)
-    return _why_no_knob(name)
-
-
 def _why_no_knob(name: str) -> str:
+    """Return why a page may not set this knob."""
     try:
         kind = family(name)
     except RequestError as error:
@@ -276,6 +209,114 @@ def _why_no_knob(name: str) -> str:
     if of_boot(name):
         return "it needs a reboot for every variant, which only `iodelta run` does"
     why = kind.danger(name)
-    if not why:
-        return ""
-    return f"{why}; from a page it cannot be set, `iodelta run` sets it"
+    return f"{why}; from a page it cannot be set, `iodelta run` sets it" if why else ""
+
+
+def _variants(
+    fields: Mapping[str, str], problems: dict[str, str]
+) -> dict[str, dict[str, str]]:
+    columns = range(1, COLUMNS + 1)
+    table: dict[str, list[str]] = {}
+    for row in range(1, ROWS + 1):
+        field = f"setting-{row}"
+        setting = fields.get(field, "").strip()
+        values = [fields.get(f"value-{row}-{column}", "").strip() for column in columns]
+        why = ""
+        if not setting:
+            why = "which setting has these values?" if any(values) else ""
+        elif setting in table:
+            why = f"{setting} is given twice"
+        else:
+            given = filter(None, values)
+            if setting.startswith(FIO_PREFIX):
+                whys = [
+                    _why_not_allowed(setting.removeprefix(FIO_PREFIX), value)
+                    for value in given
+                ]
+            else:
+                whys = [_why_no_knob(setting) for _ in given]
+            why = next(filter(None, whys), "")
+            table[setting] = values
+        if why:
+            problems[field] = why
+    variants: dict[str, dict[str, str]] = {}
+    for column in columns:
+        settings = {
+            name: values[column - 1]
+            for name, values in table.items()
+            if values[column - 1]
+        }
+        field = f"name-{column}"
+        # One that has no name is called after its values.
+        parts = [
+            f"{name.rpartition('.')[2]}-{value}" if value.isdecimal() else value
+            for name, value in settings.items()
+        ]
+        joined = "-".join(parts)
+        name = fields.get(field, "").strip() or (
+            joined if NAME.fullmatch(joined) or not joined else f"variant-{column}"
+        )
+        if name:
+            _check_name(name, variants, "variants", field, problems)
+            variants[name] = settings
+    if len(variants) < 2 and not problems:
+        problems["variants"] = "name two variants at least, and what differs"
+    return variants
+
+
+def _conditions(
+    fields: Mapping[str, str], place: Place | None, problems: dict[str, str]
+) -> dict[str, dict[str, object]]:
+    """Return the ``[condition.NAME]`` tables. A load is a table of fio options, never a command, so that it is on the
+    target."""
+
+    def load_why(name: str, value: str) -> str:
+        # Options by which a load that writes would make a scratch file larger than was planned.
+        if canonical(name) in ("size", "filesize"):
+            return "a load is on as much of the place as is measured"
+        return _why_not_allowed(name, value) or unless(value)
+
+    def held_why(name: str, value: str) -> str:
+        return _why_no_knob(name) or unless(value)
+
+    def unless(value: str) -> str:
+        return "" if value else "write NAME=VALUE, without spaces in it"
+
+    made: dict[str, dict[str, object]] = {}
+    for row in range(1, CONDITIONS + 1):
+        parts = ("condition", "load", "held")
+        name, load, held = (fields.get(f"{part}-{row}", "").strip() for part in parts)
+        if not (name or load or held):
+            continue
+        name, field = name or f"condition-{row}", f"load-{row}"
+        _check_name(name, made, "conditions", f"condition-{row}", problems)
+        options = _pairs(load.split(), field, problems, load_why)
+        # A load says whether it reads or writes, so that it is not mistaken for another one.
+        mode = options.get("rw", "")
+        if options and field not in problems and mode not in MODES:
+            problems[field] = f"say what it does: rw= one of {', '.join(MODES)}"
+        elif (
+            options
+            and field not in problems
+            and place is not None
+            and _overwrites(place, mode)
+        ):
+            problems[field] = "a page never overwrites a disk: rw=read or rw=randread"
+        background = {"background": options} if options else {}
+        made[name] = {
+            **_pairs(held.split(), f"held-{row}", problems, held_why),
+            **background,
+        }
+    return made
+
+
+def _check_name(
+    name: str, known: Container[str], what: str, field: str, problems: dict[str, str]
+) -> None:
+    """Note at a field that ``name`` cannot be a name, or is one of the ``known`` ones; ``what`` is their plural."""
+    if not NAME.fullmatch(name):
+        problems[field] = (
+            f"{name!r} cannot be a name: letters, digits and . _ + - only, 48 at most, a letter or digit first"
+        )
+    elif name in known:
+        problems[field] = f"two {what} are called {name}"

@@ -8,9 +8,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 
 from iodelta.decoding import converted
-from iodelta.web.asked import COLUMNS
-from iodelta.web.asked import ROWS as SETTINGS
-from iodelta.web.held import ROWS as CONDITIONS
+from iodelta.web.asked import COLUMNS, CONDITIONS, ROWS
 from iodelta.web.security import DeniedError
 
 File = Annotated[str, msgspec.Meta(extra_json_schema={"format": "binary"})]
@@ -79,28 +77,26 @@ class Composing(Signed, frozen=True, kw_only=True):
     """``1``: nothing is planned, the form is shown again with the settings of its place."""
 
 
-def _fields() -> list[tuple[str, type, object]]:
-    """Return the fields of an experiment: all are text, all but the place may be empty."""
-    plain = (
-        "question size rw bs iodepth numjobs ioengine direct options "
-        "margin trial ramp budget blocks"
-    ).split()
-    names = [f"name-{column}" for column in range(1, COLUMNS + 1)]
-    for row in range(1, SETTINGS + 1):
-        names.append(f"setting-{row}")
-        names += [f"value-{row}-{column}" for column in range(1, COLUMNS + 1)]
-    for row in range(1, CONDITIONS + 1):
-        names += [f"condition-{row}", f"load-{row}", f"held-{row}"]
-    optional = [
-        (name.replace("-", "_"), str, msgspec.field(default="", name=name))
-        for name in (*plain, *names)
-    ]
-    return [("target", str, msgspec.field()), *optional]
+_names = (
+    "question size rw bs iodepth numjobs ioengine direct options margin trial ramp budget blocks"
+).split()
+_columns = range(1, COLUMNS + 1)
+_names += [f"name-{column}" for column in _columns]
+for row in range(1, ROWS + 1):
+    _names += [f"setting-{row}", *(f"value-{row}-{column}" for column in _columns)]
+for row in range(1, CONDITIONS + 1):
+    _names += [f"condition-{row}", f"load-{row}", f"held-{row}"]
 
-
+# All are text, all but the place may be empty.
 ExperimentForm: type[Composing] = msgspec.defstruct(
     "ExperimentForm",
-    _fields(),
+    [
+        ("target", str, msgspec.field()),
+        *(
+            (name.replace("-", "_"), str, msgspec.field(default="", name=name))
+            for name in _names
+        ),
+    ],
     bases=(Composing,),
     namespace={"__doc__": "An experiment, as the form of ``/measure`` has it."},
     frozen=True,

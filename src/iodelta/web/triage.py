@@ -9,13 +9,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from iodelta.api.confirming import folder_of
 from iodelta.history.alerts import is_asking, is_foreign
 from iodelta.history.answers import HistoryScanAnswer
 from iodelta.history.log import Annotated, Decided
 from iodelta.report.alerts import command_and_verdict
 from iodelta.report.formats.html.page import page
 from iodelta.report.stories.alert import of_alert
-from iodelta.web.confirming import confirmation_of
 from iodelta.web.fields import DecisionForm, NoteForm
 from iodelta.web.forms import posted
 from iodelta.web.layout import shown, shown_report
@@ -74,7 +74,10 @@ def alert(request: Request) -> Response:
     may_confirm = has_builds and may_start(request)
     confirmation = ""
     if may_confirm:
-        confirmation = confirmation_of(request, alert_here, history_of(request))
+        folder = str(folder_of(alert_here, history_of(request).log))
+        place = request.app.state.site.folders.at(folder)
+        if place is not None and request.app.state.launches.runs(folder):
+            confirmation = f"/experiment/{place.id}"
     return shown_report(
         request,
         "alert.html",

@@ -11,7 +11,7 @@ from iodelta.web.layout import shown
 from iodelta.web.live import Live
 from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.results import folder_of
-from iodelta.web.starting import may_cancel, started_by
+from iodelta.web.starting import started
 from iodelta.web.underway import Underway, course_of, progress
 
 FIRST = 2.0
@@ -67,8 +67,7 @@ def _shown(
         rows=rows,
         said=line,
         following=following,
-        may_cancel=may_cancel(request, place.path),
-        started_by=started_by(request, place.path),
+        **started(request, place.path),
     )
 
 
