@@ -14,10 +14,11 @@ import pytest
 from nights import key
 
 from iodelta.cli.history import alert_lines
-from iodelta.history.alerts import CANDIDATE_RATES, CONFIRMED_RATE, history
+from iodelta.history.alerts import CANDIDATE_RATES, CONFIRMED_RATE, grouped, history
 from iodelta.history.answers import Alert, HistoryPoint
+from iodelta.history.commits import Order
 from iodelta.history.log import Added, Confirmed, Decided, Entry
-from iodelta.history.scan import scan
+from iodelta.history.scan import scan, scanned
 from iodelta.history.store import Line
 from iodelta.report.formats.mail import mail
 from iodelta.report.stories.alert import of_alert
@@ -89,6 +90,21 @@ def test_500_series_and_one_commit_are_one_alert() -> None:
     assert len(alert.steps) > 450
     assert number(alert.last_good) < 20 <= number(alert.first_bad)
     assert [step.z for step in alert.steps] == sorted((step.z for step in alert.steps), reverse=True)
+
+
+def test_a_faint_step_that_may_lie_anywhere_joins_no_clear_one() -> None:
+    """It stands out with z below 4.5, and 99.999 % of its places are most of the series."""
+    clear = line("clear", stepping(300, nights=400))
+    (step,) = scanned([clear], Order())[0].found
+    faint = msgspec.structs.replace(
+        step,
+        candidate=msgspec.structs.replace(step.candidate, series=1, z=3.8),
+        span=Order().span(clear.points[2], clear.points[390]),
+        sure=Order().span(clear.points[20], clear.points[90]),
+    )
+    assert [len(group) for group in grouped([step, faint])] == [1, 1]
+    near = msgspec.structs.replace(faint, sure=Order().span(clear.points[280], clear.points[310]))
+    assert [len(group) for group in grouped([step, near])] == [2]
 
 
 def test_the_order_of_series_does_not_matter() -> None:

@@ -49,17 +49,6 @@ STATES = {
 UNDECIDED = Decided(0.0, "", "new")
 
 
-class Group(msgspec.Struct, frozen=True):
-    """Candidates that one change may have made, the clearest first; those of builds that stay the same come last."""
-
-    members: tuple[Found, ...]
-
-    @property
-    def first(self) -> Candidate:
-        """Return the clearest of a build that changes, where there is one: only its two builds can be compared."""
-        return self.members[0].candidate
-
-
 class History(msgspec.Struct, frozen=True):
     """What a history amounts to."""
 
@@ -81,33 +70,138 @@ def alerts_of(
     kept: Sequence[Kept], entries: Sequence[Entry], seen: Mapping[str, HistoryPoint]
 ) -> History:
     """Return all alerts by what scans found and by the log, without a scan; ``seen`` are the nights by experiment."""
-    order = Order(entries)
-    found = clearest(kept)
-    known = [entry for entry in entries if isinstance(entry, Opened)]
-    matched, unknown = _matched(grouped(found), known, seen, order)
-    logged = {entry.alert for entry in known}
+    order, found = Order(entries), clearest(kept)
+    known = {entry.alert: entry for entry in entries if isinstance(entry, Opened)}
+    spans: dict[str, Span] = {}
+    by_series: dict[int, list[str]] = {}
+    for name, entry in known.items():
+        # Without one of its nights an alert is not found again.
+        if entry.last_good in seen and entry.first_bad in seen:
+            spans[name] = order.span(seen[entry.last_good], seen[entry.first_bad])
+            for series in entry.series:
+                by_series.setdefault(series, []).append(name)
+    matched: dict[str, list[Candidate]] = {}
+    unknown: list[list[Candidate]] = []
+    for group in grouped(found):
+        meeting = {
+            name
+            for one in group
+            for name in by_series.get(one.candidate.series, ())
+            if one.span.meets(spans[name])
+        }
+        # Steps of a build that changes come first: only its two builds can be compared.
+        steps = sorted((one.candidate for one in group), key=lambda step: step.placebo)
+        free = [name for name in known if name in meeting - matched.keys()]
+        if free:
+            matched[free[0]] = steps
+        # A second group of one alert opens no other: its step was seen in two places.
+        elif not meeting:
+            unknown.append(steps)
     fresh: list[Opened] = []
-    for group in unknown:
-        opened = _opened(group)
-        matched[opened.alert] = group
-        # The identifier is made from series and nights: the log may have it already.
-        if opened.alert not in logged:
-            fresh.append(opened)
-    teller = _Teller(kept, order, entries, seen)
-    alerts = [
-        teller.alert(entry, matched.get(entry.alert)) for entry in (*known, *fresh)
-    ]
-    alerts.sort(key=_newest_first)
-    return History(tuple(item.candidate for item in found), tuple(alerts), tuple(fresh))
+    for steps in unknown:
+        first = steps[0]
+        ends = (first.last_good.experiment, first.first_bad.experiment)
+        words = "\0".join((first.machine, str(first.series), *ends))
+        name = hashlib.sha256(words.encode()).hexdigest()[:8]
+        matched[name] = steps
+        # The name is made from series and nights: the log may have it already.
+        if name not in known:
+            numbers = tuple(sorted(step.series for step in steps))
+            fresh.append(Opened(time.time(), name, numbers, *ends))
+    experiments: dict[str, list[AlertExperiment]] = {}
+    decided: dict[str, Decided] = {}
+    for said in entries:
+        if isinstance(said, Confirmed):
+            one = AlertExperiment(said.at, said.folder, said.word, said.verdicts)
+            experiments.setdefault(said.alert, []).append(one)
+        elif isinstance(said, Decided):
+            before = decided.get(said.alert, UNDECIDED)
+            decided[said.alert] = msgspec.structs.replace(
+                said, owner=said.owner or before.owner, bug=said.bug or before.bug
+            )
+    placebos = Placebos(one.quiet for one in kept if one.quiet is not None)
+    numbered = {one.series: one for one in kept}
+    notes = placed(entries, seen.values(), order)
+
+    def told(entry: Opened) -> Alert:
+        steps = tuple(matched.get(entry.alert, ()))
+        good, bad = seen.get(entry.last_good), seen.get(entry.first_bad)
+        if steps:
+            good, bad = steps[0].last_good, steps[0].first_bad
+        own = [numbered[number] for number in entry.series if number in numbered]
+        span = spans.get(entry.alert)
+        is_over = (
+            not steps
+            and span is not None
+            and any(gone.span.meets(span) for one in own for gone in one.gone)
+        )
+        measured = tuple(experiments.get(entry.alert, ()))
+        state = (
+            STATES.get(measured[-1].word, "inconclusive") if measured else "candidate"
+        )
+        if not steps and state not in ("confirmed", "closed", "contradicted"):
+            state = "over" if is_over else "withdrawn"
+        word = decided.get(entry.alert, UNDECIDED)
+        commits, range_word = (
+            order.between(good, bad) if good and bad else ((), "its nights are gone")
+        )
+        return Alert(
+            id=entry.alert,
+            kind="incident" if is_over else kind_of(steps),
+            state=state,
+            triage=word.word,
+            why=word.why,
+            opened=entry.at,
+            last_good=good,
+            first_bad=bad,
+            commits=tuple(
+                AlertCommit(commit.sha, commit.t, commit.author, commit.subject)
+                for commit in commits
+            ),
+            range_word=range_word,
+            steps=steps,
+            experiments=measured,
+            decided_by=word.by,
+            decided_at=None if word is UNDECIDED else word.at,
+            owner=word.owner,
+            bug=word.bug,
+            false_alarms=false_alarms(entry, steps, measured, own),
+            notes=between(notes, good, bad, order) if good and bad else (),
+            gone=()
+            if steps
+            else tuple("  ".join(filter(None, one.name)) for one in own),
+        )
+
+    def false_alarms(
+        entry: Opened,
+        steps: Sequence[Candidate],
+        measured: Sequence[AlertExperiment],
+        own: Sequence[Kept],
+    ) -> FalseAlarms:
+        by = steps[0].by if steps else "ratio"
+        rule, rate = f"a candidate at z 3.5 {BY_WORDS[by]}", CANDIDATE_RATES[by]
+        if any(STATES.get(one.word) == "confirmed" for one in measured):
+            rule, rate = (
+                "a candidate that a fresh experiment of both builds confirmed",
+                CONFIRMED_RATE,
+            )
+        first = numbered.get(steps[0].series if steps else entry.series[0])
+        of_series = (
+            (first.nights, len(first.found) + len(first.gone)) if first else (0, 0)
+        )
+        return FalseAlarms(
+            rule, rate, *placebos.count((one.machine for one in own), by), *of_series
+        )
+
+    alerts = [told(entry) for entry in (*known.values(), *fresh)]
+    # An alert without its night comes last.
+    alerts.sort(
+        key=lambda alert: (-alert.first_bad.t if alert.first_bad else 0.0, alert.id)
+    )
+    return History(tuple(one.candidate for one in found), tuple(alerts), tuple(fresh))
 
 
-def _newest_first(alert: Alert) -> tuple[float, str]:
-    """Return a key for sorting; an alert without its night comes last."""
-    t = alert.first_bad.t if alert.first_bad else 0.0
-    return -t, alert.id
-
-
-def grouped(items: Sequence[Found]) -> list[Group]:
+def grouped(items: Sequence[Found]) -> list[list[Found]]:
     """Return the clearest candidate, and of every other series the clearest whose change may be the same; then the
     clearest of what is left. A series that steps twice is in two groups."""
     left = list(items)
@@ -116,223 +210,22 @@ def grouped(items: Sequence[Found]) -> list[Group]:
         anchor = left[0]
         members = {anchor.candidate.series: anchor}
         for item in left[1:]:
-            if item.span.meets(anchor.span):
+            if item.near.meets(anchor.span):
                 members.setdefault(item.candidate.series, item)
-        changing_first = sorted(
-            members.values(), key=lambda item: item.candidate.placebo
-        )
-        groups.append(Group(tuple(changing_first)))
+        groups.append(list(members.values()))
         taken = set(map(id, members.values()))
         left = [item for item in left if id(item) not in taken]
     return groups
 
 
-def _matched(
-    groups: Sequence[Group],
-    known: Sequence[Opened],
-    seen: Mapping[str, HistoryPoint],
-    order: Order,
-) -> tuple[dict[str, Group], list[Group]]:
-    """Return the groups of alerts that the log has, by identifier, and the others."""
-    spans = {entry.alert: _span(entry, seen, order) for entry in known}
-    by_series: dict[int, list[Opened]] = {}
-    for entry in known:
-        for series in entry.series:
-            by_series.setdefault(series, []).append(entry)
-    places = {entry.alert: place for place, entry in enumerate(known)}
-    matched: dict[str, Group] = {}
-    unknown = []
-    for group in groups:
-        alerts: set[str] = set()
-        for member in group.members:
-            for entry in by_series.get(member.candidate.series, ()):
-                span = spans[entry.alert]
-                if span is not None and member.span.meets(span):
-                    alerts.add(entry.alert)
-        free = sorted(alerts - matched.keys(), key=places.__getitem__)
-        if free:
-            matched[free[0]] = group
-        # A second group of one alert opens no other: its step was seen in two places.
-        elif not alerts:
-            unknown.append(group)
-    return matched, unknown
-
-
-def _span(entry: Opened, seen: Mapping[str, HistoryPoint], order: Order) -> Span | None:
-    """From the good night of an alert to the bad one; None where the history has one of them no more."""
-    if entry.last_good not in seen or entry.first_bad not in seen:
-        return None
-    return order.span(seen[entry.last_good], seen[entry.first_bad])
-
-
-def _opened(group: Group) -> Opened:
-    first = group.first
-    named = (
-        first.machine,
-        str(first.series),
-        first.last_good.experiment,
-        first.first_bad.experiment,
-    )
-    alert = hashlib.sha256("\0".join(named).encode()).hexdigest()[:8]
-    series = tuple(sorted(member.candidate.series for member in group.members))
-    return Opened(
-        time.time(),
-        alert,
-        series,
-        first.last_good.experiment,
-        first.first_bad.experiment,
-    )
-
-
-class _Teller:
-    """What is known of an alert."""
-
-    def __init__(
-        self,
-        kept: Sequence[Kept],
-        order: Order,
-        entries: Sequence[Entry],
-        seen: Mapping[str, HistoryPoint],
-    ) -> None:
-        self._placebos = Placebos(one.quiet for one in kept if one.quiet is not None)
-        self._kept = {one.series: one for one in kept}
-        self._order = order
-        self._seen = seen
-        self._notes = placed(entries, seen.values(), order)
-        self._experiments: dict[str, list[AlertExperiment]] = {}
-        self._decided: dict[str, Decided] = {}
-        for entry in entries:
-            if isinstance(entry, Confirmed):
-                experiment = AlertExperiment(
-                    entry.at, entry.folder, entry.word, entry.verdicts
-                )
-                self._experiments.setdefault(entry.alert, []).append(experiment)
-            elif isinstance(entry, Decided):
-                before = self._decided.get(entry.alert, UNDECIDED)
-                self._decided[entry.alert] = msgspec.structs.replace(
-                    entry,
-                    owner=entry.owner or before.owner,
-                    bug=entry.bug or before.bug,
-                )
-
-    def alert(self, entry: Opened, group: Group | None) -> Alert:
-        """Return an alert of the log with the group of steps that is its own; None where its step is no longer seen."""
-        experiments = tuple(self._experiments.get(entry.alert, ()))
-        decided = self._decided.get(entry.alert, UNDECIDED)
-        good, bad = self._seen.get(entry.last_good), self._seen.get(entry.first_bad)
-        steps: tuple[Candidate, ...] = ()
-        gone: tuple[str, ...] = ()
-        if group:
-            steps = tuple(member.candidate for member in group.members)
-            good, bad = steps[0].last_good, steps[0].first_bad
-        else:
-            gone = self._names_of(entry)
-        is_over = group is None and self._is_over(entry)
-        commits, word = self._commits(good, bad)
-        return Alert(
-            id=entry.alert,
-            kind="incident" if is_over else kind_of(steps),
-            state=_state(experiments, is_there=group is not None, is_over=is_over),
-            triage=decided.word,
-            why=decided.why,
-            opened=entry.at,
-            last_good=good,
-            first_bad=bad,
-            commits=commits,
-            range_word=word,
-            steps=steps,
-            experiments=experiments,
-            decided_by=decided.by,
-            decided_at=None if decided is UNDECIDED else decided.at,
-            owner=decided.owner,
-            bug=decided.bug,
-            false_alarms=self._false_alarms(entry, steps, experiments),
-            notes=between(self._notes, good, bad, self._order) if good and bad else (),
-            gone=gone,
-        )
-
-    def _commits(
-        self, good: HistoryPoint | None, bad: HistoryPoint | None
-    ) -> tuple[tuple[AlertCommit, ...], str]:
-        """Return the commits after the good night's up to the bad night's; or why they cannot be listed."""
-        if good is None or bad is None:
-            return (), "its nights are gone"
-        logged, word = self._order.between(good, bad)
-        commits = [
-            AlertCommit(commit.sha, commit.t, commit.author, commit.subject)
-            for commit in logged
-        ]
-        return tuple(commits), word
-
-    def _names_of(self, entry: Opened) -> tuple[str, ...]:
-        """Return what the series of an alert are called, as far as the history still has them."""
-        known = [self._kept[number] for number in entry.series if number in self._kept]
-        return tuple("  ".join(filter(None, one.name)) for one in known)
-
-    def _is_over(self, entry: Opened) -> bool:
-        """Return whether what was seen went away within five points."""
-        span = _span(entry, self._seen, self._order)
-        if span is None:
-            return False
-        known = [self._kept[number] for number in entry.series if number in self._kept]
-        return any(gone.span.meets(span) for one in known for gone in one.gone)
-
-    def _false_alarms(
-        self,
-        entry: Opened,
-        steps: Sequence[Candidate],
-        experiments: Sequence[AlertExperiment],
-    ) -> FalseAlarms:
-        by = steps[0].by if steps else "ratio"
-        own = self._kept.get(steps[0].series if steps else entry.series[0])
-        of_series = (
-            (own.nights, len(own.found) + len(own.gone)) if own is not None else (0, 0)
-        )
-        machines = [
-            self._kept[series].machine
-            for series in entry.series
-            if series in self._kept
-        ]
-        points, candidates = self._placebos.count(machines, by)
-        states = [STATES.get(experiment.word) for experiment in experiments]
-        if "confirmed" in states:
-            rule = "a candidate that a fresh experiment of both builds confirmed"
-            return FalseAlarms(rule, CONFIRMED_RATE, points, candidates, *of_series)
-        rule = f"a candidate at z 3.5 {BY_WORDS[by]}"
-        return FalseAlarms(rule, CANDIDATE_RATES[by], points, candidates, *of_series)
-
-
 BY_WORDS = {"ratio": "against the reference", "level": "of the level alone"}
 
 
-def _state(
-    experiments: Sequence[AlertExperiment], *, is_there: bool, is_over: bool
-) -> str:
-    state = _measured_state([experiment.word for experiment in experiments])
-    if is_there or state in ("confirmed", "closed", "contradicted"):
-        return state
-    return "over" if is_over else "withdrawn"
-
-
-def _measured_state(words: Sequence[str]) -> str:
-    """Return the state of an alert by the words of its experiments, of which the last counts."""
-    if not words:
-        return "candidate"
-    return STATES.get(words[-1], "inconclusive")
-
-
 def kind_of(steps: Sequence[Candidate]) -> str:
-    """Return whether a build or the machine changed, or I/Os only moved."""
+    """Return whether a build or the machine changed, or I/Os only moved: one cell lost as many of one kind as it gained
+    of another, within two standard errors of their sum. Cells run after each other, so I/Os do not move between them."""
     if steps and all(step.placebo for step in steps):
         return "machine"
-    if _is_shifted(steps):
-        return "shifted"
-    return "step"
-
-
-def _is_shifted(steps: Sequence[Candidate]) -> bool:
-    """Return whether one cell lost as many I/Os of one kind as it gained of another. Cells run after each other, so
-    I/Os do not move between them."""
     cells: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for step in steps:
         if step.metric.endswith(".iops"):
@@ -340,15 +233,14 @@ def _is_shifted(steps: Sequence[Candidate]) -> bool:
             before = math.exp(step.last_good.y)
             moved = (before * math.expm1(-step.size), before * step.error)
             cells.setdefault((step.machine, step.cell, step.variant), []).append(moved)
-    return bool(cells) and all(map(_balanced, cells.values()))
-
-
-def _balanced(moved: Sequence[tuple[float, float]]) -> bool:
-    """Return whether gains and losses cancel out, within two standard errors of their sum."""
-    changes = [change for change, _ in moved]
-    if min(changes) >= 0.0 or max(changes) <= 0.0:
-        return False
-    return abs(sum(changes)) <= 2.0 * math.hypot(*(error for _, error in moved))
+    is_shifted = bool(cells)
+    for moves in cells.values():
+        changes = [change for change, _ in moves]
+        is_mixed = min(changes) < 0.0 < max(changes)
+        is_shifted &= is_mixed and abs(sum(changes)) <= 2.0 * math.hypot(
+            *(error for _, error in moves)
+        )
+    return "shifted" if is_shifted else "step"
 
 
 class Standing(msgspec.Struct, frozen=True):

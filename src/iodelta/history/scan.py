@@ -41,6 +41,14 @@ class Found(msgspec.Struct, frozen=True):
 
     candidate: Candidate
     span: Span
+    sure: Span | None = None
+    """Where it lies at 97 %: of a candidate that is not clear, ``span`` may be most of the series, and meet anything."""
+
+    @property
+    def near(self) -> Span:
+        """Return where a change lies that may be the same as a clearer one's."""
+        is_clear = self.candidate.z >= changepoints.REPORT
+        return self.span if is_clear or self.sure is None else self.sure
 
 
 class Gone(msgspec.Struct, frozen=True):
@@ -194,7 +202,13 @@ class _Epoch:
 
     def _doubts(self, step: changepoints.Step) -> tuple[str, ...]:
         """Return what else than one change may have made a step: said, because then such series have many candidates."""
-        return (*self._shape, *self._second_opinion(step))
+        nights = step.high - max(step.low - 1, 0)
+        wide = (f"it may lie anywhere in {nights} of {len(self._y)} nights",)
+        return (
+            *(wide if nights > len(self._y) / 2 else ()),
+            *self._shape,
+            *self._second_opinion(step),
+        )
 
     @cached_property
     def _shape(self) -> tuple[str, ...]:
@@ -339,7 +353,12 @@ class _Epoch:
             better=line.better,
             doubts=self._doubts(step),
         )
-        return Found(candidate, self._span(max(step.first - 1, 0), step.last))
+        good = max(step.low - 1, 0)
+        return Found(
+            candidate,
+            self._span(max(step.first - 1, 0), step.last),
+            self._span(good, step.high),
+        )
 
 
 def followed(
