@@ -192,7 +192,14 @@ def _ini(text: str, inventory: _Found) -> None:
             of_group[group] = dict(_pair(line, inventory) for line in parser[section])
     for section in parser.sections():
         if ":" not in section:
-            groups = tuple(_with_parents(section, children))
+            names, waiting = {section: None}, [section]
+            while waiting:
+                child = waiting.pop()
+                for parent, inner in children.items():
+                    if child in inner and parent not in names:
+                        names[parent] = None
+                        waiting.append(parent)
+            groups = tuple(names)
             inherited: dict[str, str] = {}
             for group in (ALL, *reversed(groups)):
                 inherited |= of_group.get(group, {})
@@ -219,15 +226,3 @@ def _pair(text: str, inventory: _Found) -> tuple[str, str]:
             f"a variable without a value: {text!r}", "write it as NAME=VALUE"
         )
     return key.strip(), value.strip().strip("\"'")
-
-
-def _with_parents(group: str, children: Mapping[str, list[str]]) -> dict[str, None]:
-    """Return a group and all that contain it, each once."""
-    names, waiting = {group: None}, [group]
-    while waiting:
-        child = waiting.pop()
-        for parent, inner in children.items():
-            if child in inner and parent not in names:
-                names[parent] = None
-                waiting.append(parent)
-    return names

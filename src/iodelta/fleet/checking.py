@@ -17,7 +17,7 @@ from iodelta.lab.turns import alone
 from iodelta.lab.undo import restore_pending
 from iodelta.machine import Machine, reach
 from iodelta.probe.environment import environment
-from iodelta.probe.topology import Target, resolve, resolve_tree
+from iodelta.probe.topology import resolve, resolve_tree
 from iodelta.workload.fio import fio_version
 
 
@@ -68,7 +68,12 @@ def _steps(
 ) -> Iterator[CheckedStep]:
     """Yield the steps as they succeed or fail; an IodeltaError belongs to the step after the last one."""
     yield CheckedStep("reach", True, machine.run(["uname", "-n"]).text.strip())
-    experiment = _on(host, experiment)
+    from msgspec.structs import replace
+
+    experiment = replace(
+        experiment,
+        target=replace(experiment.target, path=host.target(experiment.target.path)),
+    )
     target = (resolve_tree if experiment.target.files else resolve)(
         machine, experiment.target.path or machine.directory
     )
@@ -97,16 +102,22 @@ def _steps(
     yield _permit(host, machine, experiment, survey, destroy, commands)
     with alone(machine, [] if experiment.target.none else [survey.target], Path.cwd()):
         yield CheckedStep("in use", True, "by nobody")
-    yield CheckedStep("environment", True, _machine(machine, survey.target))
-
-
-def _on(host: FleetHost, experiment: Experiment) -> Experiment:
-    from msgspec.structs import replace
-
-    return replace(
-        experiment,
-        target=replace(experiment.target, path=host.target(experiment.target.path)),
+    # Kernel, CPU and disk in a line.
+    environment_ = environment(machine, survey.target)
+    disk = next(
+        (
+            str(device.get("model", ""))
+            for device in environment_.devices
+            if device.get("model")
+        ),
+        "",
     )
+    parts = (
+        f"Linux {environment_.kernel.get('release', '?')}",
+        str(environment_.cpu.get("model", "")),
+        disk,
+    )
+    yield CheckedStep("environment", True, ", ".join(filter(None, parts)))
 
 
 def _permit(
@@ -132,25 +143,6 @@ def _permit(
     if not survey.reasons and not destroy:
         remedy = f"if its data may be lost: --destroy {host.name}:{survey.target.path}"
     return CheckedStep("permits", False, said(refused), remedy)
-
-
-def _machine(machine: Machine, target: Target) -> str:
-    """Kernel, CPU and disk in a line."""
-    environment_ = environment(machine, target)
-    disk = next(
-        (
-            str(device.get("model", ""))
-            for device in environment_.devices
-            if device.get("model")
-        ),
-        "",
-    )
-    parts = (
-        f"Linux {environment_.kernel.get('release', '?')}",
-        str(environment_.cpu.get("model", "")),
-        disk,
-    )
-    return ", ".join(filter(None, parts))
 
 
 def destroyed(

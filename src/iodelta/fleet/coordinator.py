@@ -153,7 +153,16 @@ class Coordinator:
                 and not self._is_double(post)
                 and not self._has_to_wait(post)
             ):
-                self._begin(post)
+                name = post.host.name
+                self._move(post, "running")
+                order = Order(
+                    str(self._folder.path.absolute()),
+                    self._identifier,
+                    name,
+                    self._policy.destroy.get(name, ()),
+                    self._policy.allow_commands,
+                )
+                post.task = self._client.submit(measure, order, pure=False)
                 busy += 1
 
     def _look(self, post: _Post) -> None:
@@ -249,18 +258,6 @@ class Coordinator:
             if post.sight is not None:
                 yield name, post.sight
 
-    def _begin(self, post: _Post) -> None:
-        name = post.host.name
-        self._move(post, "running")
-        order = Order(
-            str(self._folder.path.absolute()),
-            self._identifier,
-            name,
-            self._policy.destroy.get(name, ()),
-            self._policy.allow_commands,
-        )
-        post.task = self._client.submit(measure, order, pure=False)
-
     # --------------------------------------------------------------------------------------------- collecting
 
     def _collect(self) -> None:
@@ -304,7 +301,9 @@ class Coordinator:
     def _seen(self, post: _Post, answer: Looked) -> None:
         if answer.sight is None:
             if post.over:  # the look at its clock after its end
-                self._look_again(post, answer)
+                post.tries += 1
+                if answer.trouble == "away" and post.tries < LOOKS and not self._stop():
+                    self._look(post)
                 return
             if answer.trouble == "away":
                 self._away(post, answer.reason, answer.remedy)
@@ -327,12 +326,6 @@ class Coordinator:
                 what,
                 "bring it back to what it was, or begin a new fleet folder",
             )
-
-    def _look_again(self, post: _Post, answer: Looked) -> None:
-        """A few times, as a busy host may be slow to answer."""
-        post.tries += 1
-        if answer.trouble == "away" and post.tries < LOOKS and not self._stop():
-            self._look(post)
 
     def _ended(self, post: _Post, end: End) -> None:
         post.is_fresh = False
@@ -392,20 +385,16 @@ class Coordinator:
             self._settle(post, task)
         for post in self._posts.values():
             if not post.over:
-                self._leave(post)
-
-    def _leave(self, post: _Post) -> None:
-        """The state of a host that this call leaves unmeasured."""
-        reason = self._asked(post)
-        if reason in ("", CLOSED) and not self._in_window(post):
-            self._move(
-                post,
-                "skipped",
-                f"outside its window ({post.host.window})",
-                "call it again in its window",
-            )
-        elif reason or post.state is None or post.state.state == "running":
-            self._move(post, "waiting", reason or STOPPED)
+                reason = self._asked(post)
+                if reason in ("", CLOSED) and not self._in_window(post):
+                    self._move(
+                        post,
+                        "skipped",
+                        f"outside its window ({post.host.window})",
+                        "call it again in its window",
+                    )
+                elif reason or post.state is None or post.state.state == "running":
+                    self._move(post, "waiting", reason or STOPPED)
 
     def _ask_to_end(self, post: _Post, reason: str) -> None:
         stop = self._folder.stop(post.host.name)

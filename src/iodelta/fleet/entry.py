@@ -68,7 +68,19 @@ def checked(name: str, table: Mapping[str, Any]) -> FleetHost:
         )
     for kind, path in targets.items():
         _check_name(kind, "a class of targets", "targets")
-        _check_path(kind, path)
+        plain = (
+            isinstance(path, str)
+            and path.isprintable()
+            and path.startswith("/")
+            and ".." not in PurePosixPath(path).parts
+        )
+        if not plain:
+            what = f"not an absolute path: {path!r}"
+            raise ValueError(
+                what,
+                ("targets", kind),
+                "give the device, file or directory by its whole path on that host",
+            )
     return FleetHost(
         name,
         ssh,
@@ -85,22 +97,6 @@ def _check_name(name: Any, kind: str, *key: str) -> None:
             what,
             key,
             f"letters, digits and . _ + - only, 48 at most, a letter or digit first; not {ALL!r}",
-        )
-
-
-def _check_path(kind: str, path: Any) -> None:
-    plain = (
-        isinstance(path, str)
-        and path.isprintable()
-        and path.startswith("/")
-        and ".." not in PurePosixPath(path).parts
-    )
-    if not plain:
-        what = f"not an absolute path: {path!r}"
-        raise ValueError(
-            what,
-            ("targets", kind),
-            "give the device, file or directory by its whole path on that host",
         )
 
 

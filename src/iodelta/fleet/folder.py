@@ -229,7 +229,19 @@ def question(file: Path, allow_commands: bool = False) -> dict[str, bytes]:
     RefusedError for a command that may write anywhere and is not allowed."""
     text = placed(text_of(file), file.parent)
     experiment = parse(text, str(file), base=file.parent, strict=True)
-    _refuse(experiment, str(file))
+    place = str(file)
+    if experiment.machines:
+        raise RequestError(
+            "the hosts of a fleet come from the inventory",
+            place=f"{place}: machine",
+            remedy="remove machine, and name hosts with --hosts",
+        )
+    if experiment.clock == "instructions":
+        raise RequestError(
+            "instructions are counted in a virtual machine, the same everywhere: a fleet has nothing to add",
+            place=f"{place}: clock",
+            remedy="count them with `iodelta run`",
+        )
     check_commands(experiment, allow_commands)
     data = toml_data(text, str(file))
     named = (
@@ -262,19 +274,3 @@ def placebo(files: Mapping[str, bytes], budget: str) -> dict[str, bytes]:
     }
     text = toml_text({**data, **about, "variant": {baseline: variants[baseline]}})
     return {**files, EXPERIMENT: text.encode()}
-
-
-def _refuse(experiment: Experiment, place: str) -> None:
-    """Raises RequestError for a question that names its own machine."""
-    if experiment.machines:
-        raise RequestError(
-            "the hosts of a fleet come from the inventory",
-            place=f"{place}: machine",
-            remedy="remove machine, and name hosts with --hosts",
-        )
-    if experiment.clock == "instructions":
-        raise RequestError(
-            "instructions are counted in a virtual machine, the same everywhere: a fleet has nothing to add",
-            place=f"{place}: clock",
-            remedy="count them with `iodelta run`",
-        )

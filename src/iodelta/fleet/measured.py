@@ -21,7 +21,14 @@ def hosts_in(paths: tuple[str, ...]) -> tuple[dict[str, Folder], dict[str, Left]
     states: dict[str, Left] = {}
     places: list[str] = []
     for path in paths:
-        _check_folder(path)
+        place = Path(path)
+        parts = (HOSTS, EXPERIMENT)
+        if place.is_dir() and not any((place / part).exists() for part in parts):
+            raise RequestError(
+                f"neither a fleet folder (it has no {HOSTS}) nor an experiment folder (it has no {EXPERIMENT})",
+                place=path,
+                remedy="give the folder that `iodelta fleet run` printed, or the folders of hosts that measured one plan",
+            )
         own = _left_in(path)
         states.update(own)
         is_fleet = Path(path, HOSTS).is_dir()
@@ -46,18 +53,6 @@ def hosts_in(paths: tuple[str, ...]) -> tuple[dict[str, Folder], dict[str, Left]
         if path not in states or is_own(path)
     }
     return folders, {names[path]: state for path, state in states.items()}
-
-
-def _check_folder(path: str) -> None:
-    """Raises RequestError for a directory that holds neither a fleet nor an experiment."""
-    place = Path(path)
-    parts = (HOSTS, EXPERIMENT)
-    if place.is_dir() and not any((place / part).exists() for part in parts):
-        raise RequestError(
-            f"neither a fleet folder (it has no {HOSTS}) nor an experiment folder (it has no {EXPERIMENT})",
-            place=path,
-            remedy="give the folder that `iodelta fleet run` printed, or the folders of hosts that measured one plan",
-        )
 
 
 def _left_in(path: str) -> dict[str, Left]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from iodelta.history.answers import NightAdded
@@ -16,7 +15,19 @@ from iodelta.history.store import Store
 def add(path: Path, given: Given, store: Store, log: Log) -> NightAdded:
     """Return all nights at ``path``. Raises RequestError, MeasureError."""
     nights = nights_of(path, given, log, write=True)
-    _forget(nights, store, log)
+    # Nights of a file of others that says something else now; experiments of our own have identifiers that
+    # stay.
+    files = {night.folder for night in nights if night.state == "foreign"}
+    there = {night.identifier for night in nights}
+    gone = sorted(set().union(*map(log.at_place, files)) - there)
+    log.append(
+        *(
+            Removed(time.time(), identifier, "its file has changed")
+            for identifier in gone
+        )
+    )
+    with log.ahead():
+        store.remove(gone)
     # The log comes first: a folder that only the log knows is found by check, and rebuild adds it.
     log.append(
         *(
@@ -41,18 +52,3 @@ def add(path: Path, given: Given, store: Store, log: Log) -> NightAdded:
 def _is_new(night: Night, log: Log) -> bool:
     own = log.entry_of(night.identifier)
     return own is None or (own.sha, own.folder) != (night.sha, night.folder)
-
-
-def _forget(nights: Sequence[Night], store: Store, log: Log) -> None:
-    """Nights of a file of others that says something else now; experiments of our own have identifiers that stay."""
-    files = {night.folder for night in nights if night.state == "foreign"}
-    there = {night.identifier for night in nights}
-    gone = sorted(set().union(*map(log.at_place, files)) - there)
-    log.append(
-        *(
-            Removed(time.time(), identifier, "its file has changed")
-            for identifier in gone
-        )
-    )
-    with log.ahead():
-        store.remove(gone)

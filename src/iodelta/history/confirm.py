@@ -151,18 +151,22 @@ def _text(
         conditions=(night.experiment.condition(cells[0].condition),),
         design=design,
     )
-    experiment = replace(experiment, design=replace(design, budget=_budget(experiment)))
+    # Seconds that a confirmation may take: those of a night, or what ``ENOUGH`` blocks are expected to take.
+    plan = make_plan(experiment)
+    experiment = replace(
+        experiment,
+        design=replace(
+            design,
+            budget=max(
+                experiment.design.budget, ENOUGH * plan.per_round * plan.trial_seconds
+            ),
+        ),
+    )
     head = (
         toml_text({"machine": list(experiment.machines)}) if experiment.machines else ""
     )
     subject = {**msgspec.to_builtins(experiment.subject), "labels": dict(labels)}
     return f"{head}{rendered(experiment)}\n{toml_text({'subject': subject})}"
-
-
-def _budget(experiment: Experiment) -> float:
-    """Seconds that a confirmation may take: those of a night, or what ``ENOUGH`` blocks are expected to take."""
-    plan = make_plan(experiment)
-    return max(experiment.design.budget, ENOUGH * plan.per_round * plan.trial_seconds)
 
 
 def chosen(cells: Sequence[Cell], name: str) -> tuple[Cell, ...]:

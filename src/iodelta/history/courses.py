@@ -213,16 +213,12 @@ def _flats(course: Course) -> Iterable[Flat]:
             if value is not None:
                 rows.append((value, error, point.n))
         if rows:
-            yield Flat(part[0].t, part[-1].t, _level(rows))
-
-
-def _level(rows: Sequence[tuple[float, float | None, int]]) -> float:
-    """Return the weighted mean of values with their errors and numbers of blocks, all on one level."""
-    values, errors, blocks = np.asarray(rows, dtype=float).T
-    errors = levels.steadied(errors, blocks)
-    one_level = np.zeros(len(values), dtype=np.intp)
-    scatter = levels.robust_between(values, errors)
-    clipped = levels.clipped(values, errors, scatter, one_level)
-    values = np.asarray(clipped.values)
-    tau = levels.between(values, errors, one_level)
-    return levels.level(values, errors, tau).value
+            # The weighted mean of values with their errors and numbers of blocks, all on one level.
+            values, errors, blocks = np.asarray(rows, dtype=float).T
+            errors = levels.steadied(errors, blocks)
+            one_level = np.zeros(len(values), dtype=np.intp)
+            scatter = levels.robust_between(values, errors)
+            clipped = levels.clipped(values, errors, scatter, one_level)
+            values = np.asarray(clipped.values)
+            tau = levels.between(values, errors, one_level)
+            yield Flat(part[0].t, part[-1].t, levels.level(values, errors, tau).value)

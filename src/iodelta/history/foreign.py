@@ -21,9 +21,8 @@ from iodelta.ingest import Run
 from iodelta.ingest.layouts import Entry, read_layout
 from iodelta.ingest.layouts.content import is_number
 from iodelta.ingest.layouts.effective import settings
-from iodelta.stats.levels import Floats
 from iodelta.trial import Direction, Latency
-from iodelta.verdict import Metric, metric
+from iodelta.verdict import metric
 from iodelta.verdict.metrics import BEYOND
 
 FOREIGN = "foreign"
@@ -38,8 +37,15 @@ def night_of(path: Path, given: Given) -> Night:
             layout.refusals[0].reason if layout.refusals else "there is no result in it"
         )
         raise RequestError(f"nothing here can be read: {reason}", place=str(path))
+    hosts = sorted({entry.run.host for entry in layout.entries if entry.run.host})
+    if not given.machine and len(hosts) != 1:
+        raise RequestError(
+            "these results do not name their machine",
+            place=str(path),
+            remedy="give it with --machine NAME",
+        )
     machine, at = (
-        _machine(path, layout.entries, given),
+        (given.machine or hosts[0]),
         _time(path, layout.entries, given),
     )
     broken = audit(entry.run for entry in layout.entries).failed()
@@ -68,17 +74,6 @@ def night_of(path: Path, given: Given) -> Night:
         points=apart(list(_points(sound, machine))),
         left_out=left_out,
     )
-
-
-def _machine(path: Path, entries: Sequence[Entry], given: Given) -> str:
-    hosts = sorted({entry.run.host for entry in entries if entry.run.host})
-    if not given.machine and len(hosts) != 1:
-        raise RequestError(
-            "these results do not name their machine",
-            place=str(path),
-            remedy="give it with --machine NAME",
-        )
-    return given.machine or hosts[0]
 
 
 def _time(path: Path, entries: Sequence[Entry], given: Given) -> float:
@@ -123,26 +118,24 @@ def _points(entries: Sequence[Entry], machine: str) -> Iterator[Point]:
                 by_metric.setdefault(name, []).append(value)
         for name, values in by_metric.items():
             key = _key(runs[0], cell, variant, machine, name)
-            yield _point(key, cell, variant, metric(name), np.log(np.asarray(values)))
-
-
-def _point(key: Key, cell: str, variant: str, of: Metric, logs: Floats) -> Point:
-    flags: tuple[str, ...] = (FOREIGN, NO_ERROR)
-    error = lag1 = 0.0
-    if len(logs) > 1:
-        flags, (_, error, lag1) = (FOREIGN,), mean_and_error(logs)
-    return Point(
-        key,
-        cell,
-        variant,
-        of.better,
-        of.unit,
-        float(np.mean(logs)),
-        error,
-        len(logs),
-        lag1,
-        flags=flags,
-    )
+            of = metric(name)
+            logs = np.log(np.asarray(values))
+            flags: tuple[str, ...] = (FOREIGN, NO_ERROR)
+            error = lag1 = 0.0
+            if len(logs) > 1:
+                flags, (_, error, lag1) = (FOREIGN,), mean_and_error(logs)
+            yield Point(
+                key,
+                cell,
+                variant,
+                of.better,
+                of.unit,
+                float(np.mean(logs)),
+                error,
+                len(logs),
+                lag1,
+                flags=flags,
+            )
 
 
 def _key(run: Run, cell: str, variant: str, machine: str, name: str) -> Key:

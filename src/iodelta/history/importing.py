@@ -168,7 +168,30 @@ class _Points(Sequence[Point]):
             elif number.error is not None and not 0.0 <= number.error <= 1.0:
                 why = "its error is not a share of the value from 0 to 1"
             else:
-                points.append(_point(number, self._machine, way, unit))
+                flags: tuple[str, ...] = (FOREIGN,)
+                lag1, error = 0.0, number.error
+                y = math.log(number.values[0])
+                if len(number.values) > 1:
+                    y, error, lag1 = mean_and_error(
+                        np.log(np.asarray(number.values, dtype=float))
+                    )
+                elif error is None:
+                    flags, error = (FOREIGN, NO_ERROR), 0.0
+                key = _key(self._machine, number.cell, number.variant, number.measure)
+                points.append(
+                    Point(
+                        key,
+                        number.cell,
+                        number.variant,
+                        way,
+                        unit,
+                        y,
+                        error,
+                        len(number.values),
+                        lag1,
+                        flags=flags,
+                    )
+                )
             if why:
                 self._left_out[f"{number.cell}, {number.measure}"] = why
         distinct = apart(points)
@@ -180,29 +203,6 @@ class _Points(Sequence[Point]):
 
     def __getitem__(self, index: Any) -> Any:
         return tuple(self)[index]
-
-
-def _point(number: Number, machine: str, better: str, unit: str) -> Point:
-    flags: tuple[str, ...] = (FOREIGN,)
-    lag1, error = 0.0, number.error
-    y = math.log(number.values[0])
-    if len(number.values) > 1:
-        y, error, lag1 = mean_and_error(np.log(np.asarray(number.values, dtype=float)))
-    elif error is None:
-        flags, error = (FOREIGN, NO_ERROR), 0.0
-    key = _key(machine, number.cell, number.variant, number.measure)
-    return Point(
-        key,
-        number.cell,
-        number.variant,
-        better,
-        unit,
-        y,
-        error,
-        len(number.values),
-        lag1,
-        flags=flags,
-    )
 
 
 @lru_cache(maxsize=1 << 16)

@@ -97,7 +97,9 @@ def export(
         if table is not None and stale:
             table.delete(f"experiment IN ({', '.join(map(_quoted, stale))})")
         for start in range(0, len(missing), batch):
-            frame = _frame(store, missing[start : start + batch])
+            wanted = missing[start : start + batch]
+            schema = {name: _KINDS.get(name, pl.String) for name in _NAMES}
+            frame = pl.DataFrame(list(map(_row, store.rows(wanted))), schema=schema)
             write(target, frame, mode="append", partition_by=PARTITIONS)
         # Every write and delete leaves small files.
         if missing or stale:
@@ -176,11 +178,6 @@ def entries_of(target: str) -> list[Entry]:
 def _points(target: str) -> pl.LazyFrame:
     with _said(target):
         return pl.scan_delta(target)
-
-
-def _frame(store: Store, wanted: list[str]) -> pl.DataFrame:
-    schema = {name: _KINDS.get(name, pl.String) for name in _NAMES}
-    return pl.DataFrame(list(map(_row, store.rows(wanted))), schema=schema)
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:

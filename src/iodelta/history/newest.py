@@ -89,7 +89,31 @@ def kcidb(lines: Iterable[Line], origin: str) -> dict[str, Any]:
             **_commit(row, point.repo),
         }
         builds[build] = {"id": build, "checkout_id": checkout, "origin": origin}
-        tests.append(_test(row, line.key.number, build, origin))
+        unit = {"unit": plain(row.unit)} if row.unit else {}
+        known = {
+            name: getattr(row, name)
+            for name in ("better", "error", "ratio", "ratio_error", "flags", "role")
+        }
+        tests.append(
+            {
+                "id": f"{build}-{line.key.number}",
+                "build_id": build,
+                "origin": origin,
+                "path": ".".join(
+                    map(_part, ("iodelta", row.cell, row.variant, row.metric))
+                ),
+                "comment": plain(f"{row.cell}, {row.variant}: {row.metric}"),
+                "status": "DONE",
+                "number": {"value": row.value, **unit},
+                "start_time": row.time,
+                "environment": {"comment": plain(row.machine)},
+                "misc": {
+                    name: value
+                    for name, value in known.items()
+                    if value not in ("", None)
+                },
+            }
+        )
     return {
         "version": {"major": 5, "minor": 3},
         "checkouts": list(checkouts.values()),
@@ -107,28 +131,6 @@ def _commit(row: PointRow, repo: str) -> dict[str, str]:
     if re.fullmatch(r"https://[!-~]+", repo):
         described["git_repository_url"] = repo
     return described
-
-
-def _test(row: PointRow, series: int, build: str, origin: str) -> dict[str, Any]:
-    unit = {"unit": plain(row.unit)} if row.unit else {}
-    known = {
-        name: getattr(row, name)
-        for name in ("better", "error", "ratio", "ratio_error", "flags", "role")
-    }
-    return {
-        "id": f"{build}-{series}",
-        "build_id": build,
-        "origin": origin,
-        "path": ".".join(map(_part, ("iodelta", row.cell, row.variant, row.metric))),
-        "comment": plain(f"{row.cell}, {row.variant}: {row.metric}"),
-        "status": "DONE",
-        "number": {"value": row.value, **unit},
-        "start_time": row.time,
-        "environment": {"comment": plain(row.machine)},
-        "misc": {
-            name: value for name, value in known.items() if value not in ("", None)
-        },
-    }
 
 
 def _part(text: str) -> str:

@@ -20,7 +20,7 @@ from iodelta.experiment.io_uring import TOOL
 from iodelta.experiment.model import PLACEBO
 from iodelta.jobfile import canonical
 from iodelta.lab.account import Account
-from iodelta.lab.folder import JOURNAL, Folder
+from iodelta.lab.folder import JOURNAL
 from iodelta.lab.integrity import integrity
 from iodelta.lab.judged import counted_trials, usable_trials
 from iodelta.lab.plan import Plan
@@ -127,7 +127,13 @@ def night_of(path: Path, given: str = "") -> Night:
             "blocks of several machines are not one night", place=str(path)
         )
     trials = usable_trials(folder, journal)
-    _check_whole(folder, journal)
+    for finding in integrity(folder, journal):
+        if finding.severity == "hard":
+            raise RequestError(
+                f"this folder is not what was measured: {finding.explanation}",
+                place=str(folder.path),
+                remedy="`iodelta report` of it says what was changed",
+            )
     session = journal.sessions[0]
     environment = sound(folder.read_struct(session.environment, dict[str, Any]))
     counted = counted_trials(plan, journal, trials)
@@ -137,7 +143,9 @@ def night_of(path: Path, given: str = "") -> Night:
         machine = host.get("name", "local")
     identity, sha = host.get("machine_id", ""), sha256(folder.read(JOURNAL))
     if is_nameless(folder):
-        machine, identity = _unnamed(machine, plan.identifier, given), ""
+        # What the machine of a bundle is called: every stranger's is ``host-1``, so each experiment has its own
+        # until a person says which belong together.
+        machine, identity = (given or f"{machine} of {plan.identifier[:8]}"), ""
         # Under another name it is another night.
         sha = sha256(f"{sha}{given}".encode()) if given else sha
     facts = facts_of(environment)
@@ -157,23 +165,6 @@ def night_of(path: Path, given: str = "") -> Night:
         left_out=left_out,
         identity=identity,
     )
-
-
-def _check_whole(folder: Folder, journal: Account) -> None:
-    """Raises RequestError for a folder that was changed after it was measured."""
-    for finding in integrity(folder, journal):
-        if finding.severity == "hard":
-            raise RequestError(
-                f"this folder is not what was measured: {finding.explanation}",
-                place=str(folder.path),
-                remedy="`iodelta report` of it says what was changed",
-            )
-
-
-def _unnamed(placeholder: str, identifier: str, given: str) -> str:
-    """Return what the machine of a bundle is called: every stranger's is ``host-1``, so each experiment has its own
-    until a person says which belong together."""
-    return given or f"{placeholder} of {identifier[:8]}"
 
 
 def epoch_of(facts: Mapping[str, str]) -> str:

@@ -193,7 +193,18 @@ class _Epoch:
         """Return the steps of the whole series, and the newest candidate where these have not got it yet."""
         steps = list(self._segments.steps)
         last = len(self._y) - STANDS
-        for step in self._newest(last - 1)[-1:]:
+        # Candidates of the nights ``since`` then, on the level that the whole series had before them. One that
+        # stood out already in the first of them is an older one.
+        since = last - 1
+        before = tuple(start for start in self._segments.starts if start <= since)
+        for step in changepoints.online(
+            self._y,
+            self._se,
+            threshold=changepoints.CANDIDATE,
+            inflation=self._inflation,
+            starts=before or (0,),
+            since=since,
+        )[-1:]:
             is_new = step.found >= last and not self._is_gone(step)
             is_among = any(step.first <= known.at <= step.last for known in steps)
             if is_new and not is_among:
@@ -283,19 +294,6 @@ class _Epoch:
             step.first - 2 <= start <= step.last + 2 for start in self._ranked[1:]
         ):
             yield "a segmentation of the nights' ranks sees no step there"
-
-    def _newest(self, since: int) -> tuple[changepoints.Step, ...]:
-        """Candidates of the nights ``since`` then, on the level that the whole series had before them. One that stood
-        out already in the first of them is an older one."""
-        before = tuple(start for start in self._segments.starts if start <= since)
-        return changepoints.online(
-            self._y,
-            self._se,
-            threshold=changepoints.CANDIDATE,
-            inflation=self._inflation,
-            starts=before or (0,),
-            since=since,
-        )
 
     def gone(self) -> list[Gone]:
         """Return what went away."""

@@ -137,6 +137,21 @@ def trial(request: Request) -> Response:
     later = [number for number in journal.finished if number > started.trial]
     near = (max(earlier, default=None), min(later, default=None))
     line = _line(started, journal)
+    heads = ("IOPS", "bandwidth", "I/Os", "mean latency", "p50", "p99", "p99.9")
+    directions = [
+        (direction.kind, _numbers(direction)) for direction in read.directions
+    ]
+    measured = [
+        (name, (f"{one.value:g} {one.unit}",)) for name, one in read.measured.items()
+    ]
+    counters = [
+        (name, (f"{value:,.6g}",)) for name, value in sorted(read.counters.items())
+    ]
+    tables: list[TrialTable] = [
+        ("Measured", "direction", heads, directions),
+        ("Measured", "metric", ("value",), measured),
+        ("Counters over the trial", "counter", ("change",), counters),
+    ]
     return shown(
         request,
         "trial.html",
@@ -144,7 +159,7 @@ def trial(request: Request) -> Response:
         trial=read,
         line=line,
         near=near,
-        tables=_tables(read),
+        tables=[table for table in tables if table[3]],
     )
 
 
@@ -189,26 +204,6 @@ def _line(started: Started, journal: Journal) -> TrialLine:
         state=journal.failed.get(started.trial, "") or state,
         seconds=seconds,
     )
-
-
-def _tables(trial: Trial) -> list[TrialTable]:
-    """Return what was measured; empty ones left out."""
-    heads = ("IOPS", "bandwidth", "I/Os", "mean latency", "p50", "p99", "p99.9")
-    directions = [
-        (direction.kind, _numbers(direction)) for direction in trial.directions
-    ]
-    measured = [
-        (name, (f"{one.value:g} {one.unit}",)) for name, one in trial.measured.items()
-    ]
-    counters = [
-        (name, (f"{value:,.6g}",)) for name, value in sorted(trial.counters.items())
-    ]
-    tables: list[TrialTable] = [
-        ("Measured", "direction", heads, directions),
-        ("Measured", "metric", ("value",), measured),
-        ("Counters over the trial", "counter", ("change",), counters),
-    ]
-    return [table for table in tables if table[3]]
 
 
 def _numbers(direction: Direction) -> tuple[str, ...]:

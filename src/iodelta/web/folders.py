@@ -99,34 +99,36 @@ class Folders:
             changed = path.stat().st_mtime_ns
             known = self._listings.get(path)
             if known is None or known.changed != changed:
-                known = self._listings[path] = _listing(path, root, changed)
+                with os.scandir(path) as entries:
+                    visible = [
+                        entry
+                        for entry in entries
+                        if not entry.name.startswith(".") and not entry.is_symlink()
+                    ]
+                names = {entry.name for entry in visible}
+                kind = _kind(names)
+                places = [] if kind is None else [_place(path, root, kind)]
+                files = [
+                    Path(entry.path)
+                    for entry in visible
+                    if entry.name.endswith(SUFFIX) and entry.is_file()
+                ]
+                places += [
+                    _place(file, root, "bundle") for file in files if is_bundle(file)
+                ]
+                # An experiment holds no other; a fleet holds one for each host, below the directory ``hosts``.
+                inside = names & {"hosts"} if kind is not None else names
+                below = [
+                    Path(entry.path)
+                    for entry in visible
+                    if entry.name in inside and entry.is_dir()
+                ]
+                known = self._listings[path] = _Listing(
+                    changed, tuple(places), tuple(below)
+                )
         except OSError:  # gone, or not ours to read
             return _Listing(0, (), ())
         return known
-
-
-def _listing(path: Path, root: Path, changed: int) -> _Listing:
-    with os.scandir(path) as entries:
-        visible = [
-            entry
-            for entry in entries
-            if not entry.name.startswith(".") and not entry.is_symlink()
-        ]
-    names = {entry.name for entry in visible}
-    kind = _kind(names)
-    places = [] if kind is None else [_place(path, root, kind)]
-    files = [
-        Path(entry.path)
-        for entry in visible
-        if entry.name.endswith(SUFFIX) and entry.is_file()
-    ]
-    places += [_place(file, root, "bundle") for file in files if is_bundle(file)]
-    # An experiment holds no other; a fleet holds one for each host, below the directory ``hosts``.
-    inside = names & {"hosts"} if kind is not None else names
-    below = [
-        Path(entry.path) for entry in visible if entry.name in inside and entry.is_dir()
-    ]
-    return _Listing(changed, tuple(places), tuple(below))
 
 
 def _kind(names: set[str]) -> Kind | None:

@@ -235,51 +235,58 @@ class Following:
         if known is None:
             return None
         if self._said is None or self._said[:2] != (known, lines):
-            self._said = known, lines, self._underway(known, lines)
+            plan, judgement, experiment = (
+                known.plan,
+                known.judgement,
+                known.plan.experiment,
+            )
+            state = self.tail.state
+            budget = experiment.design.budget + (
+                state.extended.budget if state.extended else 0.0
+            )
+            left = min(known.left, max(0.0, budget - known.spent))
+            newest = state.started.get(state.next_trial - 1)
+            is_over = (
+                newest is None
+                or newest.trial in state.finished
+                or newest.trial in state.failed
+            )
+            steps = [next_step(judgement.of(cell.name)) for cell in experiment.cells]
+            self._said = (
+                known,
+                lines,
+                Underway(
+                    experiment=self.place.id,
+                    line=lines,
+                    state=state.state,
+                    writing=False,
+                    question=experiment.question,
+                    baseline=experiment.baseline,
+                    margin=experiment.margin,
+                    block=0 if newest is None else newest.block + 1,
+                    most=known.most,
+                    trial=""
+                    if newest is None or is_over
+                    else f"{newest.cell}: {newest.variant}",
+                    trials=len(state.finished),
+                    repeated=len(state.repeats),
+                    spent=state.spent,
+                    budget=budget,
+                    cells=len(experiment.cells),
+                    decided=steps.count("decided"),
+                    abandoned=dict(state.abandoned),
+                    comparisons=known.comparisons,
+                    ahead=ahead(plan, judgement, known.spent, left)
+                    if known.has_trials
+                    else "",
+                    left=left if known.has_trials else None,
+                    warning=beyond_budget(plan, judgement, known.spent)
+                    if known.has_trials
+                    else "",
+                ),
+            )
         return msgspec.structs.replace(
             self._said[2], writing=writing, pending=self.is_behind
-        )
-
-    def _underway(self, known: _Known, lines: int) -> Underway:
-        plan, judgement, experiment = known.plan, known.judgement, known.plan.experiment
-        state = self.tail.state
-        budget = experiment.design.budget + (
-            state.extended.budget if state.extended else 0.0
-        )
-        left = min(known.left, max(0.0, budget - known.spent))
-        newest = state.started.get(state.next_trial - 1)
-        is_over = (
-            newest is None
-            or newest.trial in state.finished
-            or newest.trial in state.failed
-        )
-        steps = [next_step(judgement.of(cell.name)) for cell in experiment.cells]
-        return Underway(
-            experiment=self.place.id,
-            line=lines,
-            state=state.state,
-            writing=False,
-            question=experiment.question,
-            baseline=experiment.baseline,
-            margin=experiment.margin,
-            block=0 if newest is None else newest.block + 1,
-            most=known.most,
-            trial=""
-            if newest is None or is_over
-            else f"{newest.cell}: {newest.variant}",
-            trials=len(state.finished),
-            repeated=len(state.repeats),
-            spent=state.spent,
-            budget=budget,
-            cells=len(experiment.cells),
-            decided=steps.count("decided"),
-            abandoned=dict(state.abandoned),
-            comparisons=known.comparisons,
-            ahead=ahead(plan, judgement, known.spent, left) if known.has_trials else "",
-            left=left if known.has_trials else None,
-            warning=beyond_budget(plan, judgement, known.spent)
-            if known.has_trials
-            else "",
         )
 
 

@@ -12,7 +12,7 @@ from iodelta.knob import KnobInfo, catalogue
 from iodelta.knob.registry import family
 from iodelta.lab.guard import KERNEL_FILESYSTEMS
 from iodelta.machine import Machine
-from iodelta.probe.mounts import Mount, mounts
+from iodelta.probe.mounts import mounts
 from iodelta.probe.sysfs import attribute
 from iodelta.probe.topology import resolve
 from iodelta.study.words import size
@@ -57,17 +57,21 @@ def _filesystems(machine: Machine, own: Path) -> Iterator[Place]:
         return
     seen: set[str] = set()
     for mount in table:
-        if _is_storage(mount) and mount.devno not in seen and mount.point != str(own):
+        # Whether a scratch file there lies on a disk. The mount point may be a single file, too.
+        without_disk = KERNEL_FILESYSTEMS | IN_MEMORY
+        writable = "ro" not in mount.options
+        if (
+            (
+                writable
+                and mount.fstype not in without_disk
+                and Path(mount.point).is_dir()
+            )
+            and mount.devno not in seen
+            and mount.point != str(own)
+        ):
             seen.add(mount.devno)
             said = f"a scratch file in {mount.point} ({mount.fstype} on {mount.source})"
             yield Place(mount.point, said, False)
-
-
-def _is_storage(mount: Mount) -> bool:
-    """Return whether a scratch file there lies on a disk. The mount point may be a single file, too."""
-    without_disk = KERNEL_FILESYSTEMS | IN_MEMORY
-    writable = "ro" not in mount.options
-    return writable and mount.fstype not in without_disk and Path(mount.point).is_dir()
 
 
 def _disks(machine: Machine) -> Iterator[Place]:

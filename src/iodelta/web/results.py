@@ -100,7 +100,25 @@ class Results:
     def summary(self, place: Place, *, wait: bool = True) -> Summary | None:
         """Return a line about it; none where it would have to be judged first and ``wait`` is not set."""
         if self.live.goes_on(place):
-            return self._underway(place)
+            # What is known of a running one, which another thread judges from time to time.
+            plain = Summary(
+                place.id, place.name, place.kind, place.changed, state="running"
+            )
+            try:
+                known = self.live.underway(place, folder_of(place), wait=FIRST)
+            except IodeltaError as error:
+                return msgspec.structs.replace(plain, problem=error.what)
+            if known is None:
+                return plain
+            words: Counter[str] = Counter()
+            for comparison in known.comparisons:
+                words.update(word for _, word in comparison.words)
+            return msgspec.structs.replace(
+                plain,
+                question=known.question,
+                answer=progress(known),
+                words=dict(words),
+            )
         stamp = stamp_of_place(place)
         kept = self._summaries.get(place.id)
         if kept is not None and kept[0] == stamp:
@@ -119,24 +137,6 @@ class Results:
             return None
         self._seen.move_to_end(place.id)
         return kept[1]
-
-    def _underway(self, place: Place) -> Summary:
-        """Return what is known of a running one, which another thread judges from time to time."""
-        plain = Summary(
-            place.id, place.name, place.kind, place.changed, state="running"
-        )
-        try:
-            known = self.live.underway(place, folder_of(place), wait=FIRST)
-        except IodeltaError as error:
-            return msgspec.structs.replace(plain, problem=error.what)
-        if known is None:
-            return plain
-        words: Counter[str] = Counter()
-        for comparison in known.comparisons:
-            words.update(word for _, word in comparison.words)
-        return msgspec.structs.replace(
-            plain, question=known.question, answer=progress(known), words=dict(words)
-        )
 
     def _made(self, place: Place) -> Summary:
         plain = Summary(place.id, place.name, place.kind, place.changed)

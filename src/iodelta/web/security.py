@@ -259,7 +259,10 @@ class Guard:
             nonlocal begun
             if message["type"] == "http.response.start":
                 begun = True
-                _protect(MutableHeaders(scope=message), scope["path"])
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("Cache-Control", "private, no-cache")
             await send(message)
 
         try:
@@ -458,12 +461,6 @@ def limited(request: Request, receive: Receive) -> Receive:
         return message
 
     return receiving
-
-
-def _protect(headers: MutableHeaders, path: str) -> None:
-    for name, value in HEADERS.items():
-        headers.setdefault(name, value)
-    headers.setdefault("Cache-Control", "private, no-cache")
 
 
 class Buckets:

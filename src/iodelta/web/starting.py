@@ -22,7 +22,7 @@ from iodelta.api.confirming import folder_of, is_built, nights, variants
 from iodelta.api.planning import looked
 from iodelta.bundle.dangers import dangers, dangers_of_loads
 from iodelta.errors import IodeltaError, MeasureError, RefusedError, RequestError
-from iodelta.experiment import Experiment, overridden, parse
+from iodelta.experiment import overridden, parse
 from iodelta.history.confirm import measured_in, pair_question, question
 from iodelta.lab.folder import JOURNAL
 from iodelta.machine import LocalMachine
@@ -129,24 +129,6 @@ def plan_of(text: str, command: str = COMMAND_LINE) -> tuple[str, PlanAnswer]:
     ``command`` says what does what a page may not. Raises RequestError, RefusedError, MeasureError.
     """
     experiment = parse(text, "this experiment", numbered=False, strict=True)
-    _check_harmless(experiment, command)
-    plan = looked([LocalMachine()], experiment, leave_out=False)
-    survey = plan.seen[0]
-    if plan.refused is not None:
-        raise plan.refused
-    if survey.writes and not survey.scratch:
-        raise RefusedError(
-            "a page never overwrites anything but scratch files of iodelta's own",
-            place=survey.target.path,
-            remedy=command,
-        )
-    fixed = overridden(text, design={"seed": plan.plan.seed})
-    assert fixed is not None
-    return fixed, plan.answer
-
-
-def _check_harmless(experiment: Experiment, command: str) -> None:
-    """Raises RequestError for what does more than I/O on the target: the rule by which a stranger's bundle is read."""
     booted = experiment.boot_knobs
     if booted or experiment.clock != "wall":
         what = "from a page nothing is booted"
@@ -170,6 +152,19 @@ def _check_harmless(experiment: Experiment, command: str) -> None:
         raise RequestError(
             f"from a page this is not started: {said}", place=place, remedy=command
         )
+    plan = looked([LocalMachine()], experiment, leave_out=False)
+    survey = plan.seen[0]
+    if plan.refused is not None:
+        raise plan.refused
+    if survey.writes and not survey.scratch:
+        raise RefusedError(
+            "a page never overwrites anything but scratch files of iodelta's own",
+            place=survey.target.path,
+            remedy=command,
+        )
+    fixed = overridden(text, design={"seed": plan.plan.seed})
+    assert fixed is not None
+    return fixed, plan.answer
 
 
 def _may(request: Request) -> str:

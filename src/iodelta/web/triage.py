@@ -109,13 +109,7 @@ async def decide(request: Request) -> Response:
 async def annotate(request: Request) -> Response:
     """Record a note."""
     form = await posted(request, "triage", NoteForm)
-    entry = _note(form, request.scope["user"].name or BROWSER)
-    await run_in_threadpool(history_of(request).write, entry)
-    return led_to(request, _back(form.back))
-
-
-def _note(form: NoteForm, who: str) -> Annotated:
-    """Raises DeniedError."""
+    who = request.scope["user"].name or BROWSER
     text, commit, at = (part.strip() for part in (form.text, form.commit, form.at))
     if not text:
         raise DeniedError(400, "a note without text")
@@ -123,7 +117,9 @@ def _note(form: NoteForm, who: str) -> Annotated:
         raise DeniedError(400, "not the hash of a commit: 7 to 64 of 0-9 and a-f")
     if commit and at:
         raise DeniedError(400, "a note is at a time or at a commit")
-    return Annotated(time.time(), text, None if commit else _moment(at), commit, who)
+    entry = Annotated(time.time(), text, None if commit else _moment(at), commit, who)
+    await run_in_threadpool(history_of(request).write, entry)
+    return led_to(request, _back(form.back))
 
 
 def _moment(text: str) -> float:

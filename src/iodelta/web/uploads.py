@@ -102,11 +102,7 @@ def page(request: Request) -> Response:
             what=what,
             views=views,
         )
-    return _without_directory(response, upload)
-
-
-def _without_directory(response: Response, upload: Upload) -> Response:
-    """Return the response without the server's own directory, which would mean nothing to the sender."""
+    # The response without the server's own directory, which would mean nothing to the sender.
     body = bytes(response.body)
     for number in range(len(upload.paths)):
         body = body.replace(f"{upload.directory}/{number}/".encode(), b"")
