@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -59,6 +59,7 @@ class _Post:
         self, host: FleetHost, state: Moved | None, sight: Sight | None
     ) -> None:
         self.host = host
+        self.name = host.name
         self.state = state
         self.sight = sight
         """From the last look, which may be an earlier call's."""
@@ -71,6 +72,21 @@ class _Post:
         self.progress = 0
         self.over = False
         """Whether this call has nothing more to do with it."""
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether it is being measured now."""
+        return (
+            self.task is not None
+            and self.state is not None
+            and self.state.state == "running"
+        )
+
+    @property
+    def in_window(self) -> bool:
+        """Return whether it may be measured at this time of the day."""
+        clock = time.localtime()
+        return self.host.is_open(60 * clock.tm_hour + clock.tm_min)
 
 
 class Coordinator:
@@ -99,111 +115,91 @@ class Coordinator:
         begun = folder.begun()
         self._identifier = begun.identifier if begun else ""
         events = folder.journal.events()
-        self._states, sights = last_states(events), last_sights(events)
-        self._posts = {
-            host.name: _Post(host, self._states.get(host.name), sights.get(host.name))
+        self._states = last_states(events)
+        self._sights = {
+            event.name: event.sight for event in events if isinstance(event, Seen)
+        }
+        self._posts = [
+            _Post(host, self._states.get(host.name), self._sights.get(host.name))
             for host in hosts
-        }
-        self._others = {
-            name: sight for name, sight in sights.items() if name not in self._posts
-        }
+        ]
+        self._by_name = {post.name: post for post in self._posts}
 
     def run(self) -> None:
         """Until every host has ended, or the user stops it. Raises MeasureError when the journal cannot be written."""
-        for name, post in self._posts.items():
-            self._folder.stop(name).unlink(missing_ok=True)
+        for post in self._posts:
+            self._folder.stop(post.name).unlink(missing_ok=True)
             if post.state is not None and post.state.state in ("done", "drained"):
-                post.over = self._account(name).over
+                post.over = self._account(post.name).over
         try:
-            while not self._stop() and self._is_going():
+            while not self._stop() and any(
+                post.task is not None or (not post.over and self._is_open(post))
+                for post in self._posts
+            ):
                 self._send()
                 self._collect()
         finally:
             self._end()
 
-    def _is_going(self) -> bool:
-        if any(post.task is not None for post in self._posts.values()):
-            return True
-        open_posts = [post for post in self._posts.values() if not post.over]
-        return any(self._is_open(post) for post in open_posts)
-
     def _is_open(self, post: _Post) -> bool:
         """Return whether its window is open and nobody cancelled it."""
-        return self._in_window(post) and not self._folder.stop(post.host.name).exists()
-
-    def _in_window(self, post: _Post) -> bool:
-        clock = time.localtime()
-        return post.host.is_open(60 * clock.tm_hour + clock.tm_min)
+        return post.in_window and not self._folder.stop(post.name).exists()
 
     # ------------------------------------------------------------------------------------------------ sending
 
     def _send(self) -> None:
-        busy = sum(post.task is not None for post in self._posts.values())
-        for post in self._posts.values():
-            waits = (
-                post.over or post.task is not None or time.monotonic() < post.not_before
+        busy = sum(post.task is not None for post in self._posts)
+        for post in self._posts:
+            is_idle = (
+                not post.over
+                and post.task is None
+                and time.monotonic() >= post.not_before
             )
-            if busy >= self._most or waits or not self._is_open(post):
+            if busy >= self._most or not is_idle or not self._is_open(post):
                 continue
             if not post.is_fresh:
                 self._look(post)
                 busy += 1
-            elif (
-                not self._may_be_double(post)
-                and not self._is_double(post)
-                and not self._has_to_wait(post)
-            ):
-                name = post.host.name
+            elif self._is_free(post):
                 self._move(post, "running")
-                order = Order(
+                place, own = (
                     str(self._folder.path.absolute()),
-                    self._identifier,
-                    name,
-                    self._policy.destroy.get(name, ()),
-                    self._policy.allow_commands,
+                    self._policy.destroy.get(post.name, ()),
+                )
+                order = Order(
+                    place, self._identifier, post.name, own, self._policy.allow_commands
                 )
                 post.task = self._client.submit(measure, order, pure=False)
                 busy += 1
 
     def _look(self, post: _Post) -> None:
+        place, recorded = self._folder.place(post.name), None
         try:
             path = post.host.target(self._experiment.target.path)
-            recorded = self._recorded(post.host.name)
+            if (place / ENVIRONMENT).exists():  # in which its experiment began
+                recorded = Folder(place).read_struct(ENVIRONMENT, dict)
         except IodeltaError as error:
             self._over(post, "failed", said(error), error.remedy)
             return
-        words = (post.host.name, post.host.machine, path, self._experiment, recorded)
+        words = (post.name, post.host.machine, path, self._experiment, recorded)
         post.task = self._client.submit(look, *words, pure=False)
 
-    def _recorded(self, name: str) -> dict[str, Any] | None:
-        """Return the environment in which its experiment began."""
-        place = self._folder.place(name)
-        if not (place / ENVIRONMENT).exists():
-            return None
-        environment: dict[str, Any] = Folder(place).read_struct(ENVIRONMENT, dict)
-        return environment
-
-    def _may_be_double(self, post: _Post) -> bool:
-        """Return whether an earlier name is still in its first look: of two names for one device the first one is
-        measured, however long that look takes."""
-        for other in self._posts.values():
+    def _is_free(self, post: _Post) -> bool:
+        """Return whether neither its host nor its device is measured, or was, under another name: counted twice, one
+        machine would pass for two that agree."""
+        for other in self._posts:
             if other is post:
-                return False
+                break
+            # Of two names for one device the first one is measured, however long its first look takes.
             if other.task is not None and other.sight is None and not other.tries:
-                return True
-        return False
-
-    def _is_double(self, post: _Post) -> bool:
-        """Return whether its host and device are or were measured under another name: counted twice, one machine would
-        pass for two that agree."""
-        for name, other in self._sights():
+                return False
+        for name, sight in self._sights.items():
             if (
-                name != post.host.name
+                name != post.name
                 and post.sight is not None
-                and _same_device(post.sight, other)
+                and _same_device(post.sight, sight)
+                and self._counts_before(name, post)
             ):
-                if not self._counts_before(name, post):
-                    continue
                 what = (
                     f"the same host and device as {name}: one machine is measured once"
                 )
@@ -213,50 +209,32 @@ class Coordinator:
                     what,
                     "remove one of the two names from the inventory",
                 )
-                return True
-        return False
+                return False
+        for other in self._posts:
+            if (
+                other is post
+                or not other.is_running
+                or other.sight is None
+                or post.sight is None
+            ):
+                continue
+            what = ""
+            if post.sight.boot == other.sight.boot:
+                what = f"the same host as {other.name}"
+            elif post.sight.lasting and post.sight.lasting == other.sight.lasting:
+                what = f"the same device as {other.name} has"
+            if what:
+                self._move(post, "waiting", f"{what}, which is measured first")
+                return False
+        return True
 
     def _counts_before(self, name: str, post: _Post) -> bool:
         """Return whether the other of two names for one host and device is the one to measure."""
-        other = self._posts.get(name)
+        other = self._by_name.get(name)
         state = other.state if other else self._states.get(name)
         if state is not None and state.state in ("running", "done", "drained"):
             return True
-        return other is not None and not other.over and name < post.host.name
-
-    def _has_to_wait(self, post: _Post) -> bool:
-        for name, other in self._posts.items():
-            is_running = (
-                other.task is not None
-                and other.state is not None
-                and other.state.state == "running"
-            )
-            if (
-                not is_running
-                or other.sight is None
-                or post.sight is None
-                or other is post
-            ):
-                continue
-            if post.sight.boot == other.sight.boot:
-                self._move(
-                    post, "waiting", f"the same host as {name}, which is measured first"
-                )
-                return True
-            if post.sight.lasting and post.sight.lasting == other.sight.lasting:
-                self._move(
-                    post,
-                    "waiting",
-                    f"the same device as {name} has, which is measured first",
-                )
-                return True
-        return False
-
-    def _sights(self) -> Iterator[tuple[str, Sight]]:
-        yield from self._others.items()
-        for name, post in self._posts.items():
-            if post.sight is not None:
-                yield name, post.sight
+        return other is not None and not other.over and name < post.name
 
     # --------------------------------------------------------------------------------------------- collecting
 
@@ -266,25 +244,20 @@ class Coordinator:
         while time.monotonic() < end and not self._stop():
             ended = [
                 post
-                for post in self._posts.values()
+                for post in self._posts
                 if post.task is not None and post.task.done()
             ]
             for post in ended:
-                task, post.task = post.task, None
-                self._settle(post, task)
+                self._settle(post)
             if ended:
                 return
             time.sleep(POLL / 10)
-        for post in self._posts.values():
-            is_running = (
-                post.task is not None
-                and post.state is not None
-                and post.state.state == "running"
-            )
-            if is_running and not self._in_window(post):
+        for post in self._posts:
+            if post.is_running and not post.in_window:
                 self._ask_to_end(post, CLOSED)
 
-    def _settle(self, post: _Post, task: Any) -> None:
+    def _settle(self, post: _Post) -> None:
+        task, post.task = post.task, None
         try:
             answer = task.result()
         except Exception as error:  # noqa: BLE001  # what a worker that died, or another version there, raises
@@ -299,27 +272,30 @@ class Coordinator:
             self._ended(post, answer)
 
     def _seen(self, post: _Post, answer: Looked) -> None:
-        if answer.sight is None:
-            if post.over:  # the look at its clock after its end
+        sight, before = answer.sight, post.sight
+        if sight is None:
+            if (
+                post.over
+            ):  # the look at its clock after its end; a busy host may be slow to answer
                 post.tries += 1
                 if answer.trouble == "away" and post.tries < LOOKS and not self._stop():
                     self._look(post)
-                return
-            if answer.trouble == "away":
+            elif answer.trouble == "away":
                 self._away(post, answer.reason, answer.remedy)
             else:
                 self._over(post, "failed", answer.reason, answer.remedy)
             return
-        before, post.sight, post.is_fresh = post.sight, answer.sight, True
-        self._folder.journal.append(Seen(now(), post.host.name, answer.sight))
-        if before is not None and before.boot != answer.sight.boot:
-            self._say(f"{post.host.name}: was rebooted since it was last seen")
-        if before is not None and abs(before.ahead - answer.sight.ahead) > JUMP:
+        post.sight, post.is_fresh = sight, True
+        self._sights[post.name] = sight
+        self._folder.journal.append(Seen(now(), post.name, sight))
+        if before is not None and before.boot != sight.boot:
+            self._say(f"{post.name}: was rebooted since it was last seen")
+        if before is not None and abs(before.ahead - sight.ahead) > JUMP:
             self._say(
-                f"{post.host.name}: its clock moved by {answer.sight.ahead - before.ahead:+.0f} s against this one"
+                f"{post.name}: its clock moved by {sight.ahead - before.ahead:+.0f} s against this one"
             )
-        if answer.sight.differs and not post.over:
-            what = f"its environment differs from the one that its experiment began in: {'; '.join(answer.sight.differs)}"
+        if sight.differs and not post.over:
+            what = f"its environment differs from the one that its experiment began in: {'; '.join(sight.differs)}"
             self._over(
                 post,
                 "drained",
@@ -330,7 +306,7 @@ class Coordinator:
     def _ended(self, post: _Post, end: End) -> None:
         post.is_fresh = False
         if self._asked(post) == CLOSED:
-            self._folder.stop(post.host.name).unlink(missing_ok=True)
+            self._folder.stop(post.name).unlink(missing_ok=True)
         match end.kind:
             case "done" | "drained":
                 self._over(post, end.kind, end.reason, end.remedy, end.rate)
@@ -351,7 +327,7 @@ class Coordinator:
 
     def _away(self, post: _Post, reason: str, remedy: str) -> None:
         """It does not answer: wait, unless that has lasted too long without a finished trial in between."""
-        finished = len(self._account(post.host.name).finished)
+        finished = len(self._account(post.name).finished)
         if post.away_since is None or finished > post.progress:
             post.away_since, post.tries = time.monotonic(), 0
         post.progress, post.is_fresh = finished, False
@@ -375,29 +351,25 @@ class Coordinator:
 
     def _end(self) -> None:
         """Ask every run to end, wait for that, and record the state of the other hosts."""
-        running = [post for post in self._posts.values() if post.task is not None]
+        running = [post for post in self._posts if post.task is not None]
         for post in running:
             self._ask_to_end(post, STOPPED)
         for post in running:
             post.task.exception()  # waits; all have ended before anything here can fail
         for post in running:
-            task, post.task = post.task, None
-            self._settle(post, task)
-        for post in self._posts.values():
-            if not post.over:
-                reason = self._asked(post)
-                if reason in ("", CLOSED) and not self._in_window(post):
-                    self._move(
-                        post,
-                        "skipped",
-                        f"outside its window ({post.host.window})",
-                        "call it again in its window",
-                    )
-                elif reason or post.state is None or post.state.state == "running":
-                    self._move(post, "waiting", reason or STOPPED)
+            self._settle(post)
+        for post in self._posts:
+            if post.over:
+                continue
+            reason = self._asked(post)
+            if reason in ("", CLOSED) and not post.in_window:
+                what = f"outside its window ({post.host.window})"
+                self._move(post, "skipped", what, "call it again in its window")
+            elif reason or post.state is None or post.state.state == "running":
+                self._move(post, "waiting", reason or STOPPED)
 
     def _ask_to_end(self, post: _Post, reason: str) -> None:
-        stop = self._folder.stop(post.host.name)
+        stop = self._folder.stop(post.name)
         if not stop.exists():
             with contextlib.suppress(OSError):  # on a full disk it is empty, and there
                 stop.parent.mkdir(exist_ok=True)
@@ -406,7 +378,7 @@ class Coordinator:
     def _asked(self, post: _Post) -> str:
         """Return why its run was asked to end; empty when it was not."""
         try:
-            return self._folder.stop(post.host.name).read_text() or STOPPED
+            return self._folder.stop(post.name).read_text() or STOPPED
         except OSError:
             return ""
 
@@ -429,24 +401,16 @@ class Coordinator:
         remedy: str = "",
         rate: float | None = None,
     ) -> None:
-        before, post.state = (
-            post.state,
-            Moved(now(), post.host.name, state, reason, remedy, rate),
-        )
-        if before is not None and (before.state, before.reason) == (state, reason):
-            return
-        self._folder.journal.append(post.state)
-        self._say(f"{post.host.name}: {state}{f': {reason}' if reason else ''}")
+        before = post.state
+        post.state = Moved(now(), post.name, state, reason, remedy, rate)
+        if before is None or (before.state, before.reason) != (state, reason):
+            self._folder.journal.append(post.state)
+            self._say(f"{post.name}: {state}{f': {reason}' if reason else ''}")
 
 
 def last_states(events: Sequence[FleetEvent]) -> dict[str, Moved]:
     """Return the state of every host that has one."""
     return {event.name: event for event in events if isinstance(event, Moved)}
-
-
-def last_sights(events: Sequence[FleetEvent]) -> dict[str, Sight]:
-    """Return the last sight of every host."""
-    return {event.name: event.sight for event in events if isinstance(event, Seen)}
 
 
 def _same_device(first: Sight, other: Sight) -> bool:
