@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import hmac
 import ipaddress
@@ -14,7 +15,6 @@ import socket
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from http import HTTPStatus
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -144,36 +144,30 @@ def tokens_in(path: Path) -> tuple[Token, ...]:
             place=str(path),
             remedy=f"chmod 600 {path}",
         )
-    lines = enumerate(text.splitlines(), 1)
-    tokens = tuple(
-        _token(line, f"{path}:{number}")
-        for number, line in lines
-        if line.strip() and line[0] != "#"
-    )
-    names = [token.name for token in tokens]
-    problem = ""
-    if not tokens:
-        problem = "this file has no token"
-    elif len(set(names)) < len(names):
-        problem = "two lines have the same name"
-    if problem:
-        remedy = f"write lines such as: triage ada {secrets.token_urlsafe(24)}"
-        raise RequestError(problem, place=str(path), remedy=remedy)
-    return tokens
-
-
-def _token(line: str, place: str) -> Token:
-    words = line.split()
-    known: dict[str, Role] = {role: role for role in ROLES}
-    if len(words) != 3 or words[0] not in known:
+    tokens: dict[str, Token] = {}
+    problem, place = "", str(path)
+    roles: dict[str, Role] = {role: role for role in ROLES}
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split()
+        if not words or line[0] == "#":
+            continue
+        if len(words) != 3 or words[0] not in roles:
+            problem = "not a role (read, triage or run), a name and a token"
+        elif len(words[2]) < SHORTEST or not words[2].isascii():
+            problem = f"a token has at least {SHORTEST} ASCII characters"
+        elif words[1] in tokens:
+            problem = "two lines have the same name"
+        if problem:
+            place = f"{path}:{number}"
+            break
+        tokens[words[1]] = Token(roles[words[0]], words[1], words[2])
+    if problem or not tokens:
         raise RequestError(
-            "not a role (read, triage or run), a name and a token", place=place
+            problem or "this file has no token",
+            place=place,
+            remedy=f"write lines such as: triage ada {secrets.token_urlsafe(24)}",
         )
-    role, name, secret = words
-    if len(secret) < SHORTEST or not secret.isascii():
-        raise RequestError(f"a token has at least {SHORTEST} ASCII characters", place=place,
-                           remedy="python3 -c 'import secrets; print(secrets.token_urlsafe(24))'")  # fmt: skip
-    return Token(known[role], name, secret)
+    return tuple(tokens.values())
 
 
 def rules_of(
@@ -188,7 +182,9 @@ def rules_of(
     prefix: str,
 ) -> Rules:
     """Raises RequestError where others could reach the server without a login."""
-    loopback = is_loopback(host)
+    loopback = host == "localhost"
+    with contextlib.suppress(ValueError):
+        loopback |= ipaddress.ip_address(host).is_loopback
     if not loopback and not tokens and not proxy_header:
         raise RequestError(
             f"everyone who reaches {host} could read your results",
@@ -196,27 +192,16 @@ def rules_of(
             remedy="give --token-file, or --trusted-proxy-header behind a proxy that logs users in",
         )
     own = {"localhost"} if loopback else {"localhost", socket.gethostname(), host}
-    believed = frozenset(proxies) or frozenset({"127.0.0.1", "::1"})
     return Rules(
         frozenset(name.lower() for name in own | set(names)),
         loopback,
         tokens,
         proxy_header.lower(),
-        believed,
+        frozenset(proxies or ("127.0.0.1", "::1")),
         proxy_role,
         write,
         prefix,
     )
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class DeniedError(Exception):
@@ -250,7 +235,10 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        scope["path"] = without(scope["path"], self._rules.prefix)
+        # The path as the pages know it, whether a proxy took the prefix away or not.
+        path, prefix = scope["path"], self._rules.prefix
+        if prefix and f"{path}/".startswith(f"{prefix}/"):
+            scope["path"] = path[len(prefix) :] or "/"
         scope["root_path"] = ""
         request = Request(scope, receive)
         begun = False
@@ -287,7 +275,22 @@ class Guard:
         if len(request.scope["path"]) > LONGEST:
             raise DeniedError(414, "no address here is so long")
         check_host(request.headers.get("host", ""), self._rules)
-        check_site(request)
+        # Another site's page may send its reader's cookie, except for links.
+        site, origin = (
+            request.headers.get(name) for name in ("sec-fetch-site", "origin")
+        )
+        is_link = (
+            request.method == "GET"
+            and request.headers.get("sec-fetch-mode") == "navigate"
+        )
+        if site in ("cross-site", "same-site") and not is_link:
+            raise DeniedError(403, "another site asked for this")
+        if (
+            request.method == "POST"
+            and origin is not None
+            and urlsplit(origin).netloc != request.headers.get("host")
+        ):
+            raise DeniedError(403, "another site sent this")
         user = self._user(request, client)
         request.scope["user"] = user
         if user is None and not request.url.path.startswith(OPEN):
@@ -306,13 +309,30 @@ class Guard:
         if rules.proxy_header:
             name = request.headers.get(rules.proxy_header, "")
             if name and client in rules.proxies:
-                return User(name, self._bounded(rules.proxy_role), self._local.key)
+                # Without --write everyone only reads.
+                return User(
+                    name, rules.proxy_role if rules.write else "read", self._local.key
+                )
         if not rules.tokens:
             return None if rules.proxy_header else self._local
         given = request.headers.get("authorization", "")
         if given.lower().startswith("bearer "):
             return self.login(given[7:].strip(), client)
-        return self._of_cookie(request.cookies.get(COOKIE, ""))
+        cookie = request.cookies.get(COOKIE, "")
+        try:
+            name, end, _ = (
+                base64.urlsafe_b64decode(cookie.encode()).decode().rsplit("\0", 2)
+            )
+        except ValueError:
+            return None
+        if not DIGITS.fullmatch(end) or int(end) < time.time():
+            return None
+        for token in rules.tokens:
+            if token.name == name and hmac.compare_digest(
+                cookie.encode(), cookie_of(token, int(end)).encode()
+            ):
+                return self._named(token, logged_in=True)
+        return None
 
     def login(self, secret: str, client: str) -> User | None:
         """Return the user of this token; None for an unknown one. Raises DeniedError after too many unknown ones."""
@@ -321,41 +341,29 @@ class Guard:
             for token in self._rules.tokens
             if hmac.compare_digest(token.secret.encode(), secret.encode())
         ]
+        if matching:
+            return self._named(matching[0])
         # The right token always passes: others may share its address, and 120 bits are not guessed.
-        if not matching and not self._tries.take(client):
+        if not self._tries.take(client):
             raise DeniedError(
                 429,
                 "too many wrong tokens; wait a minute",
                 headers={"Retry-After": "60"},
             )
-        if not matching:
-            return None
+        return None
+
+    def _named(self, token: Token, *, logged_in: bool = False) -> User:
         return User(
-            matching[0].name, self._bounded(matching[0].role), _key(matching[0])
+            token.name,
+            token.role if self._rules.write else "read",
+            _key(token),
+            logged_in,
         )
-
-    def _bounded(self, role: Role) -> Role:
-        """Without ``--write`` everyone only reads."""
-        return role if self._rules.write else "read"
-
-    def _of_cookie(self, cookie: str) -> User | None:
-        name, _, rest = _decoded(cookie).rpartition("\0")[0].rpartition("\0")
-        token = self._token(name)
-        if token is None or not DIGITS.fullmatch(rest) or int(rest) < time.time():
-            return None
-        if not hmac.compare_digest(cookie, cookie_of(token, int(rest))):
-            return None
-        return User(token.name, self._bounded(token.role), _key(token), logged_in=True)
 
     def cookie(self, user: User) -> str:
         """Return the cookie that keeps this user logged in."""
-        token = self._token(user.name)
-        assert token is not None, user.name
+        token = next(token for token in self._rules.tokens if token.name == user.name)
         return cookie_of(token, int(time.time()) + SESSION)
-
-    def _token(self, name: str) -> Token | None:
-        by_name = {token.name: token for token in self._rules.tokens}
-        return by_name.get(name)
 
 
 def _key(token: Token) -> bytes:
@@ -369,23 +377,13 @@ def cookie_of(token: Token, until: int) -> str:
     return base64.urlsafe_b64encode(f"{payload}\0{sign}".encode()).decode()
 
 
-def _decoded(cookie: str) -> str:
-    try:
-        return base64.urlsafe_b64decode(cookie.encode()).decode()
-    except ValueError:
-        return ""
-
-
 def check_host(host: str, rules: Rules) -> None:
     """Raises DeniedError for a host name that is not ours: a stranger may point a name at this address (DNS
     rebinding)."""
     try:
         name = (urlsplit(f"//{host}").hostname or "").lower()
-    except ValueError:
-        name = ""
-    if name in rules.names:
-        return
-    try:
+        if name in rules.names:
+            return
         address = ipaddress.ip_address(name)
     except ValueError:
         raise DeniedError(
@@ -393,24 +391,6 @@ def check_host(host: str, rules: Rules) -> None:
         ) from None
     if rules.loopback and not address.is_loopback:
         raise DeniedError(421, "not an address of this server")
-
-
-def check_site(request: Request) -> None:
-    """Raises DeniedError for requests that another site's page makes with its reader's cookie, except for links."""
-    site = request.headers.get("sec-fetch-site", "")
-    is_link = (
-        request.method == "GET"
-        and request.headers.get("sec-fetch-mode", "") == "navigate"
-    )
-    if site in ("cross-site", "same-site") and not is_link:
-        raise DeniedError(403, "another site asked for this")
-    origin = request.headers.get("origin")
-    if (
-        request.method == "POST"
-        and origin is not None
-        and urlsplit(origin).netloc != request.headers.get("host")
-    ):
-        raise DeniedError(403, "another site sent this")
 
 
 def check_form(user: User, headers: Headers, given: str) -> None:
@@ -424,21 +404,13 @@ def check_form(user: User, headers: Headers, given: str) -> None:
         raise DeniedError(403, "this page is too old; load it again")
 
 
-def without(path: str, prefix: str) -> str:
-    """Return the path as the pages know it, whether a proxy took the prefix away or not."""
-    if prefix and (path == prefix or path.startswith(f"{prefix}/")):
-        return path[len(prefix) :] or "/"
-    return path
-
-
 def limited(request: Request, receive: Receive) -> Receive:
     """``receive`` with a limit of the body's size, and of the time that its next part takes."""
     limit = LARGE if request.url.path.startswith(SENDING) else SMALL
+    too_large = DeniedError(413, f"more than {limit >> 10} KiB")
     length = request.headers.get("content-length", "")
     if length.strip("0123456789") or len(length) > 18 or int(length or 0) > limit:
-        raise DeniedError(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {limit >> 10} KiB"
-        )
+        raise too_large
     left, more = limit, request.method == "POST"
     end = time.monotonic() + (UPLOAD if limit == LARGE else PATIENCE)
 
@@ -455,9 +427,7 @@ def limited(request: Request, receive: Receive) -> Receive:
         left -= len(message.get("body", b""))
         more = bool(message.get("more_body"))
         if left < 0:
-            raise DeniedError(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {limit >> 10} KiB"
-            )
+            raise too_large
         return message
 
     return receiving
@@ -470,21 +440,14 @@ class Buckets:
         self._rate, self._burst = rate, burst
         self._clients: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def left(self, client: str) -> bool:
-        """Return whether one more would pass."""
-        return self._level(client) >= 1.0
-
     def take(self, client: str) -> bool:
         """Take one; false where none is left."""
-        level = self._level(client)
+        now = time.monotonic()
+        level, then = self._clients.get(client, (self._burst, now))
+        level = min(self._burst, level + self._rate * (now - then))
         passes = level >= 1.0
-        self._clients[client] = (level - passes, time.monotonic())
+        self._clients[client] = (level - passes, now)
         self._clients.move_to_end(client)
         while len(self._clients) > CLIENTS:
             self._clients.popitem(last=False)
         return passes
-
-    def _level(self, client: str) -> float:
-        now = time.monotonic()
-        level, then = self._clients.get(client, (self._burst, now))
-        return min(self._burst, level + self._rate * (now - then))
