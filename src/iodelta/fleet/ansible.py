@@ -31,8 +31,8 @@ _IMPLIED = (ALL, "ungrouped")
 _VARIABLES = {"iodelta_targets": "targets", "iodelta_window": "window"}
 
 
-class _Found:
-    """What was read so far."""
+class _Inventory:
+    """What was read so far of one file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -45,30 +45,49 @@ class _Found:
     def refuse(self, what: str, remedy: str = "") -> RequestError:
         return RequestError(what, place=str(self.path), remedy=remedy)
 
-    def add(
-        self,
-        pattern: str,
-        groups: tuple[str, ...],
-        inherited: Mapping[str, Any],
-        own: Mapping[str, Any],
-    ) -> None:
-        for name in expanded(pattern):
-            self.seen += 1
-            if self.seen > MOST:
-                raise self.refuse("too many hosts, or groups that contain themselves")
-            self.inherited.setdefault(name, {}).update(inherited)
-            self.own.setdefault(name, {}).update(own)
-            self.groups.setdefault(name, []).extend(
-                group for group in groups if group not in _IMPLIED
+    def _count(self) -> None:
+        self.seen += 1
+        if self.seen > MOST:
+            raise self.refuse("too many hosts, or groups that contain themselves")
+
+    def entries(self, table: Any) -> Iterator[tuple[str, Any]]:
+        """Yield what is in a table of a group or host."""
+        if table is not None and not isinstance(table, dict):
+            raise self.refuse(
+                f"not an Ansible inventory: a table is expected in place of {str(table)[:60]!r}"
             )
+        for name, value in (table or {}).items():
+            self._count()
+            yield str(name), value
 
-    def hosts(self) -> dict[str, FleetHost]:
-        return {
-            name: self._host(name, {**self.inherited[name], **own})
-            for name, own in self.own.items()
-        }
+    def take(
+        self,
+        name: str,
+        group: Any,
+        above: tuple[str, ...],
+        inherited: Mapping[str, Any],
+    ) -> None:
+        """Take the hosts of a group and of those in it."""
+        if len(above) > DEEPEST:
+            raise self.refuse(f"group {name!r} lies more than {DEEPEST} groups deep")
+        parts = dict(self.entries(group))
+        groups = (*above, name)
+        variables = {**inherited, **dict(self.entries(parts.get("vars")))}
+        for pattern, own in self.entries(parts.get("hosts")):
+            own_variables = dict(self.entries(own))
+            for host in expanded(pattern):
+                self._count()
+                self.inherited.setdefault(host, {}).update(variables)
+                self.own.setdefault(host, {}).update(own_variables)
+                self.groups.setdefault(host, []).extend(
+                    group for group in groups if group not in _IMPLIED
+                )
+        for child, inner in self.entries(parts.get("children")):
+            self.take(child, inner, groups, variables)
 
-    def _host(self, name: str, variables: Mapping[str, Any]) -> FleetHost:
+    def host(self, name: str) -> FleetHost:
+        """Return a host with the variables that are of use here."""
+        variables = {**self.inherited[name], **self.own[name]}
         if str(variables.get("ansible_port", 22)) != "22":
             raise self.refuse(
                 f"{name}: ansible_port is not read",
@@ -78,12 +97,14 @@ class _Found:
             variables.get("ansible_host", name),
             variables.get("ansible_user", ""),
         )
-        table: dict[str, Any] = {"ssh": f"{user}@{address}" if user else address}
-        table["tags"] = list(dict.fromkeys(self.groups[name]))
-        table |= {
-            ours: variables[theirs]
-            for theirs, ours in _VARIABLES.items()
-            if theirs in variables
+        table: dict[str, Any] = {
+            "ssh": f"{user}@{address}" if user else address,
+            "tags": list(dict.fromkeys(self.groups[name])),
+            **{
+                ours: variables[theirs]
+                for theirs, ours in _VARIABLES.items()
+                if theirs in variables
+            },
         }
         try:
             return checked(name, table)
@@ -94,14 +115,11 @@ class _Found:
 
 def read(path: Path) -> dict[str, FleetHost]:
     """Return the hosts by name. Raises RequestError."""
-    text, inventory = text_of(path), _Found(path)
-    if path.suffix in (".yml", ".yaml", ".json"):
-        data = _yaml(text, inventory)
-        for name, group in _entries(data, inventory):
-            _group(name, group, (), {}, inventory)
-    else:
-        _ini(text, inventory)
-    return inventory.hosts()
+    text, inventory = text_of(path), _Inventory(path)
+    is_yaml = path.suffix in (".yml", ".yaml", ".json")
+    for name, group in inventory.entries((_yaml if is_yaml else _ini)(text, inventory)):
+        inventory.take(name, group, (), {})
+    return {name: inventory.host(name) for name in inventory.own}
 
 
 def expanded(pattern: str) -> Iterator[str]:
@@ -118,7 +136,7 @@ def expanded(pattern: str) -> Iterator[str]:
         yield from expanded(f"{pattern[: span.start()]}{item}{pattern[span.end() :]}")
 
 
-def _yaml(text: str, inventory: _Found) -> Any:
+def _yaml(text: str, inventory: _Inventory) -> Any:
     with needs_extra("fleet", "an Ansible inventory"):
         import yaml
 
@@ -136,38 +154,9 @@ def _yaml(text: str, inventory: _Found) -> Any:
         ) from error
 
 
-def _entries(table: Any, inventory: _Found) -> Iterator[tuple[str, Any]]:
-    if table is not None and not isinstance(table, dict):
-        raise inventory.refuse(
-            f"not an Ansible inventory: a table is expected in place of {str(table)[:60]!r}"
-        )
-    for name, value in (table or {}).items():
-        inventory.seen += 1
-        if inventory.seen > MOST:
-            raise inventory.refuse("too many hosts, or groups that contain themselves")
-        yield str(name), value
-
-
-def _group(
-    name: str,
-    group: Any,
-    above: tuple[str, ...],
-    inherited: Mapping[str, Any],
-    inventory: _Found,
-) -> None:
-    if len(above) > DEEPEST:
-        raise inventory.refuse(f"group {name!r} lies more than {DEEPEST} groups deep")
-    parts = dict(_entries(group, inventory))
-    groups = (*above, name)
-    variables = {**inherited, **dict(_entries(parts.get("vars"), inventory))}
-    for host, own in _entries(parts.get("hosts"), inventory):
-        inventory.add(host, groups, variables, dict(_entries(own, inventory)))
-    for child, inner in _entries(parts.get("children"), inventory):
-        _group(child, inner, groups, variables, inventory)
-
-
-def _ini(text: str, inventory: _Found) -> None:
-    """``[group]`` with a host and its variables a line, ``[group:children]``, ``[group:vars]``."""
+def _ini(text: str, inventory: _Inventory) -> Any:
+    """Return ``[group]`` with a host and its variables a line, ``[group:children]`` and ``[group:vars]`` as the tables
+    that YAML would have."""
     parser = configparser.RawConfigParser(
         allow_no_value=True,
         delimiters=("\n",),
@@ -176,53 +165,37 @@ def _ini(text: str, inventory: _Found) -> None:
         strict=False,
     )
     parser.optionxform = str  # type: ignore[assignment,method-assign]
+    groups: dict[str, dict[str, Any]] = {}
+
+    def group_of(name: str) -> dict[str, Any]:
+        return groups.setdefault(name, {"hosts": {}, "vars": {}, "children": {}})
+
+    def pair(text: str) -> tuple[str, str]:
+        key, sign, value = text.partition("=")
+        if not sign:
+            raise inventory.refuse(
+                f"a variable without a value: {text!r}", "write it as NAME=VALUE"
+            )
+        return key.strip(), value.strip().strip("\"'")
+
     try:
         parser.read_string(f"[ungrouped]\n{text}", str(inventory.path))
-    except configparser.Error as error:
+        for section in parser.sections():
+            name, _, kind = section.partition(":")
+            for line in parser[section]:
+                if kind == "children":
+                    child = line.split()[0]
+                    group_of(name)["children"][child] = group_of(child)
+                elif kind == "vars":
+                    group_of(name)["vars"].update([pair(line)])
+                elif not kind:
+                    host, *words = shlex.split(line, comments=True)
+                    group_of(name)["hosts"].setdefault(host, {}).update(
+                        map(pair, words)
+                    )
+    except (configparser.Error, ValueError) as error:
         raise inventory.refuse(
             f"not an Ansible inventory: {' '.join(str(error).split())}"
         ) from error
-    children: dict[str, list[str]] = {}
-    of_group: dict[str, dict[str, str]] = {}
-    for section in parser.sections():
-        group, _, kind = section.partition(":")
-        if kind == "children":
-            children[group] = [line.split()[0] for line in parser[section]]
-        elif kind == "vars":
-            of_group[group] = dict(_pair(line, inventory) for line in parser[section])
-    for section in parser.sections():
-        if ":" not in section:
-            names, waiting = {section: None}, [section]
-            while waiting:
-                child = waiting.pop()
-                for parent, inner in children.items():
-                    if child in inner and parent not in names:
-                        names[parent] = None
-                        waiting.append(parent)
-            groups = tuple(names)
-            inherited: dict[str, str] = {}
-            for group in (ALL, *reversed(groups)):
-                inherited |= of_group.get(group, {})
-            for line in parser[section]:
-                _line(line, groups, inherited, inventory)
-
-
-def _line(
-    line: str, groups: tuple[str, ...], inherited: Mapping[str, str], inventory: _Found
-) -> None:
-    try:
-        name, *words = shlex.split(line, comments=True)
-    except ValueError as error:
-        raise inventory.refuse(f"cannot read {line!r}: {error}") from error
-    inventory.add(
-        name, groups, inherited, dict(_pair(word, inventory) for word in words)
-    )
-
-
-def _pair(text: str, inventory: _Found) -> tuple[str, str]:
-    key, sign, value = text.partition("=")
-    if not sign:
-        raise inventory.refuse(
-            f"a variable without a value: {text!r}", "write it as NAME=VALUE"
-        )
-    return key.strip(), value.strip().strip("\"'")
+    # A group that is in another one is read there once more, with the variables of both.
+    return {ALL: {**groups.pop(ALL, {}), "children": groups}}
