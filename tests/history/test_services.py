@@ -20,9 +20,8 @@ from iodelta.cli.main import cli
 from iodelta.errors import RequestError
 from iodelta.history.importing import nights_of
 from iodelta.history.log import Given
-from iodelta.history.newest import bmf
 from iodelta.history.points import Point
-from iodelta.history.services import lnt, perfherder
+from iodelta.history.services import bmf, lnt, perfherder
 from iodelta.history.store import Line
 
 LONG = "x" * 300

@@ -354,7 +354,7 @@ def export(asked: Asked) -> None:
             remedy="name a directory or s3://BUCKET/PATH",
         )
     if kind == "kcidb":
-        from iodelta.history.newest import ORIGIN
+        from iodelta.history.services import ORIGIN
 
         if not ORIGIN.fullmatch(asked.origin):
             raise RequestError(
@@ -383,7 +383,7 @@ def export(asked: Asked) -> None:
 def _exported(store: Store, kind: str, origin: str, machine: str) -> bytes:
     import io
 
-    from iodelta.history import newest, services
+    from iodelta.history import services
     from iodelta.history.exchange import HistoryExportAnswer, frame, rows
     from iodelta.history.scan import unscanned
     from iodelta.report.documents import written
@@ -396,7 +396,7 @@ def _exported(store: Store, kind: str, origin: str, machine: str) -> bytes:
         table.write_csv(buffer) if kind == "csv" else table.write_parquet(buffer)
         return buffer.getvalue()
     if kind == "openmetrics":
-        return newest.openmetrics(map(unscanned, lines)).encode()
+        return services.openmetrics(map(unscanned, lines)).encode()
     if kind in ("perfherder", "lnt"):
         made = services.perfherder if kind == "perfherder" else services.lnt
         document, left_out = made(lines)
@@ -405,8 +405,8 @@ def _exported(store: Store, kind: str, origin: str, machine: str) -> bytes:
         return written(document)
     documents: dict[str, Callable[[], object]] = {
         "json": lambda: HistoryExportAnswer(tuple(rows(lines))),
-        "bmf": lambda: newest.bmf(lines),
-        "kcidb": lambda: newest.kcidb(lines, origin),
+        "bmf": lambda: services.bmf(lines),
+        "kcidb": lambda: services.kcidb(lines, origin),
     }
     return written(documents[kind]())
 

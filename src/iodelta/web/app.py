@@ -26,7 +26,7 @@ from iodelta.errors import IodeltaError, RequestError
 from iodelta.fleet.answers import FleetStatusAnswer
 from iodelta.history.answers import Alert, HistoryScanAnswer, NightAdded
 from iodelta.history.exchange import HistoryAccess, HistoryLines
-from iodelta.history.newest import OPENMETRICS
+from iodelta.history.services import OPENMETRICS
 from iodelta.path.judge import PathAccount
 from iodelta.report.documents import described as schemas_of
 from iodelta.report.verdict_json import Document

@@ -17,8 +17,8 @@ from iodelta.history.answers import Alert, Candidate, HistoryPoint
 from iodelta.history.courses import Course, courses
 from iodelta.history.kept import decoded, kept_of, parts, refresh
 from iodelta.history.log import Entry, Log, Opened
-from iodelta.history.newest import openmetrics
 from iodelta.history.scan import Kept, clearest, unscanned
+from iodelta.history.services import openmetrics
 from iodelta.history.store import Store
 from iodelta.report.stories.course import valued
 from iodelta.study.words import percent

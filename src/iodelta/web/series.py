@@ -16,8 +16,8 @@ from starlette.responses import Response
 
 from iodelta.history.answers import Alert, Candidate, HistorySeries, Note
 from iodelta.history.courses import Course, scale_of
-from iodelta.history.newest import OPENMETRICS, Z95
 from iodelta.history.placebo import against
+from iodelta.history.services import OPENMETRICS, Z95
 from iodelta.report.formats.charts.course import charts_of
 from iodelta.report.formats.charts.model import Figure
 from iodelta.report.formats.html.write import safe_json
