@@ -84,7 +84,9 @@ class Order:
         newest: dict[str, int] = {}
         lacking: dict[str, str] = {}
         for point in points:
-            if point.commit:
+            if point.commit and (
+                point.repo not in newest or self._ranks.get(point.repo)
+            ):
                 rank = self._rank(point)
                 newest[point.repo] = max(newest.get(point.repo, 0), rank)
                 if not rank:

@@ -86,6 +86,8 @@ class Histories:
         self.store, self.log = store, log
         self._board: tuple[_Stamp, Board] | None = None
         self._kept: list[Kept] = []
+        self._lines: tuple[_Stamp, tuple[SeriesLine, ...], int] | None = None
+        """Of what state of the database, and how many series are behind it."""
         self._unwritten: list[Kept] = []
         """Of a database that cannot be written."""
         self._nights: tuple[_Stamp, dict[str, HistoryPoint]] | None = None
@@ -107,19 +109,26 @@ class Histories:
         return self._board[1]
 
     def _read(self, stamp: _Stamp) -> None:
-        self._kept, behind = kept_of(self.store)
-        if behind:
-            scan = threading.Thread(target=self.scan, daemon=True)
-            scan.start()
-            if not self._kept:  # nothing could be shown yet: the first look at a history of an older iodelta
-                scan.join()
-                stamp = self.stamp()
-                self._kept, behind = kept_of(self.store)
-                self._kept = self._kept or self._unwritten
-        nights = self._seen()
+        state = self._state()
+        # A word in the log changes neither what scans found nor the list of series.
+        if self._lines is None or self._lines[0] != state:
+            self._kept, behind = kept_of(self.store)
+            if behind:
+                scan = threading.Thread(target=self.scan, daemon=True)
+                scan.start()
+                if not self._kept:  # nothing could be shown yet: the first look at a history of an older iodelta
+                    scan.join()
+                    stamp, state = self.stamp(), self._state()
+                    self._kept, behind = kept_of(self.store)
+                    self._kept = self._kept or self._unwritten
+            self._lines = (
+                state,
+                tuple(map(_line, sorted(self._kept, key=_clearest))),
+                behind,
+            )
+        nights, (_, series, behind) = self._seen(), self._lines
         alerts = alerts_of(self._kept, self.log.entries()[0], nights).alerts
-        series = [_line(one) for one in sorted(self._kept, key=_clearest)]
-        self._board = (stamp, Board(len(nights), tuple(series), alerts, behind))
+        self._board = (stamp, Board(len(nights), series, alerts, behind))
 
     def scan(self) -> None:
         """Scan what changed, in a process of its own: its memory goes with it."""
