@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from browsers import PATIENCE
@@ -128,6 +129,31 @@ def test_a_note_stands_in_the_course(visit: Visit, server: Server) -> None:
     assert server.json(f"/series/{line['id']}")["notes"][0]["text"].startswith("new firmware")
 
 
+def test_alerts_are_filtered_and_several_are_decided_at_once_with_owner_and_bug(server: Server) -> None:
+    name = server.json("/triage")["alerts"][0]["id"]
+    csrf = server.json("/history/access")["csrf"]
+    form = {"Content_Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+    fields = {"csrf": csrf, "word": "investigating", "owner": "ada", "bug": "https://bugs.example/1", "also": name}
+    answer = server.ask(f"/alert/{name}/decide", "POST", urlencode(fields).encode(), **form)
+    assert (answer.json["owner"], answer.json["bug"], answer.json["triage"]) == ("ada", fields["bug"], "investigating")
+    assert [one["id"] for one in server.json("/triage?only=ada+read.iops")["alerts"]] == [name]
+    assert server.json("/triage?only=grace")["alerts"] == []
+    for changed, status in ({"bug": "javascript:alert(1)"}, 400), ({"also": "gone"}, 404):
+        body = urlencode({**fields, **changed}).encode()
+        assert server.ask(f"/alert/{name}/decide", "POST", body, **form).status == status
+    server.ask(f"/alert/{name}/decide", "POST", urlencode({"csrf": csrf, "word": "new"}).encode(), **form)
+
+
+def test_a_graph_has_its_series_measure_variant_and_range_in_its_address(server: Server) -> None:
+    (line,) = board(server)["series"]
+    page = server.ask(f"/graph?only=stor3&measure={line['metric']}&variant={line['variant']}&from=2023-11-20").text
+    (points,) = re.findall(r'<polyline class="curve-1" points="([^"]+)"', page)
+    assert 0 < len(points.split()) < line["nights"]
+    assert 'value="2023-11-20"' in page
+    assert "No series has nights like that" in server.ask("/graph?measure=nothing").text
+    assert server.ask("/graph?from=yesterday").status == 400
+
+
 def test_nothing_is_changed_by_another_site_or_without_the_page(server: Server) -> None:
     alert = server.json("/triage")["alerts"][0]["id"]
     form = {"Content_Type": "application/x-www-form-urlencoded"}
@@ -147,7 +173,7 @@ def test_nothing_is_changed_by_another_site_or_without_the_page(server: Server) 
 def test_without_write_there_is_no_form_and_no_way(place: Path) -> None:
     with serving("--history", "history", cwd=place) as server:
         page = server.ask("/triage").text
-        assert "<form" not in page
+        assert 'method="post"' not in page
         alert = server.json("/triage")["alerts"][0]["id"]
         assert server.ask(f"/alert/{alert}/decide", "POST", b"word=noise").status == 403
 
@@ -169,7 +195,7 @@ def test_the_pages_of_a_history_fit_and_can_be_read_by_all(browser: Browser, ser
     (line,) = board(server)["series"]
     alert = server.json("/triage")["alerts"][0]["id"]
     two = "&".join(f"{side}={line['id']}-experiment-{at}" for side, at in (("a", 1), ("b", 50)))
-    for path in ("/matrix", f"/series/{line['id']}", "/triage", f"/alert/{alert}", f"/compare?{two}"):
+    for path in ("/matrix", f"/series/{line['id']}", "/graph", "/triage", f"/alert/{alert}", f"/compare?{two}"):
         check_for_all(visit, path)
     assert visit.wrong == []
     visit.page.close()

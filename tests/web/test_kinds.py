@@ -164,6 +164,7 @@ def test_every_address_and_method_answers_as_described(server: Server, place: Pa
         "/measure": ["/measure"],
         "/measure/{id}": ["/measure/nothing"],
         "/matrix": ["/matrix"],
+        "/graph": ["/graph"],
         "/metrics": ["/metrics"],
         "/series/{number}": [f"/series/{series}", "/series/1"],
         "/series/{number}/chart.svg": [f"/series/{series}/chart.svg"],

@@ -436,6 +436,19 @@ ADDRESSES = (
 OF_HISTORY = (
     Address("/matrix", kept(series.matrix), "The history at a glance.", (Board,)),
     Address(
+        "/graph",
+        kept(series.graph),
+        "Several series in one graph.",
+        PAGE,
+        asked={
+            "only": "Words of machine, cell, variant or metric.",
+            "measure": "The metric.",
+            "variant": "The variant.",
+            "from": "ISO 8601 in UTC.",
+            "to": "ISO 8601 in UTC.",
+        },
+    ),
+    Address(
         "/metrics", series.metrics, "The newest values, for Prometheus.", OPENMETRICS
     ),
     Address(
@@ -469,7 +482,13 @@ OF_HISTORY = (
         "Plan the confirmation of an alert.",
         form=Signed,
     ),
-    Address("/triage", kept(triage.triage), "All alerts.", (HistoryScanAnswer,)),
+    Address(
+        "/triage",
+        kept(triage.triage),
+        "All alerts.",
+        (HistoryScanAnswer,),
+        asked={"only": "Words of series, state, decision, owner or bug."},
+    ),
     Address(
         "/history/lines",
         programs.lines,

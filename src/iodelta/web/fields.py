@@ -37,6 +37,12 @@ class DecisionForm(Signed, frozen=True, kw_only=True):
     ]
     why: str = ""
     """The reason, for the log."""
+    owner: str = ""
+    """Who looks after it."""
+    bug: str = ""
+    """Address of its bug report."""
+    also: str = ""
+    """Further alerts of which the same is decided, separated by spaces."""
     back: str = ""
     """The page to return to."""
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from itertools import groupby
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -26,6 +28,7 @@ from iodelta.study.words import percent
 from iodelta.web.histories import Histories, SeriesLine
 from iodelta.web.layout import shown, when
 from iodelta.web.negotiation import document, prefers_json
+from iodelta.web.security import DeniedError
 from iodelta.web.site import Site
 
 NEWEST = 100
@@ -39,6 +42,9 @@ DRAWN = ("t", "value", "low", "high", "night", "build", "said")
 
 PICTURED = 2000
 """Points up to which the server draws a series itself."""
+
+TOGETHER = 6
+"""Series in one graph: as many as have colours of their own."""
 
 
 class Epoch(msgspec.Struct, frozen=True):
@@ -111,6 +117,80 @@ def matrix(request: Request) -> Response:
         only=words,
         spark=spark,
         against=against,
+    )
+
+
+def moment(text: str, otherwise: float) -> float:
+    """Unix seconds of a time in UTC. Raises DeniedError."""
+    if not text:
+        return otherwise
+    try:
+        given = datetime.fromisoformat(text)
+    except ValueError:
+        raise DeniedError(400, "not a time; write it as 2026-11-22T02:00") from None
+    return (given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp()
+
+
+def graph(request: Request) -> Response:
+    """Return several series in one picture, each against its own median: words, measure, variant and range are in the
+    address."""
+    asked = {
+        name: request.query_params.get(name, "")
+        for name in ("only", "measure", "variant", "from", "to")
+    }
+    begin, end = moment(asked["from"], -math.inf), moment(asked["to"], math.inf)
+    history = history_of(request)
+    board = history.board()
+    wanted = [
+        line
+        for line in board.series
+        if _has_all(line, asked["only"].split())
+        and asked["measure"] in ("", line.metric)
+        and asked["variant"] in ("", line.variant)
+    ]
+    numbers = [int(line.id) for line in wanted[:TOGETHER]]
+    drawn_series = []
+    for line in history.store.lines(numbers) if numbers else ():
+        rises = -1.0 if line.better == "higher" else 1.0
+        by_ratio = all(point.r is not None for point in line.points)
+        rows = [
+            (point.t, rises * (point.r or 0.0) if by_ratio else point.y)
+            for point in line.points
+            if begin <= point.t <= end
+        ]
+        if rows:
+            middle = median(value for _, value in rows)
+            drawn_series.append((line, [(t, value - middle) for t, value in rows]))
+    times = [t for _, rows in drawn_series for t, _ in rows] or [0.0]
+    ends = [scale_of([value for _, value in rows]) for _, rows in drawn_series] or [
+        (0.0, 0.0)
+    ]
+    low, high = min(end for end, _ in ends) - 0.005, max(end for _, end in ends) + 0.005
+    first, span = min(times), max(times) - min(times) or 1.0
+    curves = [
+        (
+            line,
+            " ".join(
+                f"{60 + 640 * (t - first) / span:.1f},{min(max(280 - 260 * (value - low) / (high - low), 4), 296):.1f}"
+                for t, value in rows
+            ),
+        )
+        for line, rows in drawn_series
+    ]
+    return shown(
+        request,
+        "graph.html",
+        asked=asked,
+        curves=curves,
+        left_out=len(wanted) - len(numbers),
+        measures=sorted({line.metric for line in board.series}),
+        variants=sorted({line.variant for line in board.series}),
+        ends=(
+            percent(math.expm1(low), 0.001),
+            percent(math.expm1(high), 0.001),
+            first,
+            max(times),
+        ),
     )
 
 

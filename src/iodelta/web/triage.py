@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterable
+from itertools import chain
 
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from iodelta.api.confirming import folder_of
 from iodelta.history.alerts import is_asking, is_foreign
-from iodelta.history.answers import HistoryScanAnswer
+from iodelta.history.answers import Alert, HistoryScanAnswer
 from iodelta.history.log import Annotated, Decided
 from iodelta.report.alerts import command_and_verdict
 from iodelta.report.formats.html.page import page
@@ -21,7 +24,7 @@ from iodelta.web.forms import posted
 from iodelta.web.layout import shown, shown_report
 from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.security import DeniedError
-from iodelta.web.series import alert_of, history_of
+from iodelta.web.series import alert_of, history_of, moment
 from iodelta.web.site import led_to, may_start
 
 WORDS = (
@@ -42,18 +45,28 @@ BROWSER = "in a browser"
 
 def triage(request: Request) -> Response:
     """Alerts that wait for a decision, then all others."""
-    board = history_of(request).board()
+    board, only = history_of(request).board(), request.query_params.get("only", "")
+    shown_alerts = [alert for alert in board.alerts if _has_all(alert, only.split())]
     if prefers_json(request):
-        return document(HistoryScanAnswer((), board.alerts))
-    others = [alert for alert in board.alerts if not is_asking(alert)]
+        return document(HistoryScanAnswer((), tuple(shown_alerts)))
     return shown(
         request,
         "triage.html",
-        asking=board.asking,
-        others=others,
+        asking=[alert for alert in shown_alerts if is_asking(alert)],
+        others=[alert for alert in shown_alerts if not is_asking(alert)],
+        only=only,
         words=WORDS,
         behind=board.behind,
     )
+
+
+def _has_all(alert: Alert, words: Iterable[str]) -> bool:
+    """Return whether its series, state, decision, owner and bug contain all ``words``."""
+    own = (alert.id, alert.kind, alert.state, alert.triage, alert.owner, alert.bug)
+    text = " ".join(
+        (*own, *chain.from_iterable(step.name for step in alert.steps), *alert.gone)
+    )
+    return all(word in text for word in words)
 
 
 def alert(request: Request) -> Response:
@@ -92,15 +105,19 @@ def alert(request: Request) -> Response:
 async def decide(request: Request) -> Response:
     """Record what somebody decided."""
     form = await posted(request, "triage", DecisionForm)
-    alert_here = await run_in_threadpool(alert_of, request)
-    entry = Decided(
-        time.time(),
-        alert_here.id,
-        form.word,
-        form.why.strip(),
-        request.scope["user"].name or BROWSER,
-    )
-    await run_in_threadpool(history_of(request).write, entry)
+    if form.bug and not form.bug.startswith(("https://", "http://")):
+        raise DeniedError(400, "not the address of a bug report")
+    who = request.scope["user"].name or BROWSER
+    own = (form.word, form.why.strip(), who, form.owner.strip(), form.bug)
+
+    def record() -> None:
+        history = history_of(request)
+        names = (alert_of(request).id, *form.also.split())
+        if any(history.alert(name) is None for name in names):
+            raise HTTPException(404)
+        history.write(*(Decided(time.time(), name, *own) for name in names))
+
+    await run_in_threadpool(record)
     if prefers_json(request):
         return document(await run_in_threadpool(alert_of, request))
     return led_to(request, _back(form.back))
@@ -117,22 +134,11 @@ async def annotate(request: Request) -> Response:
         raise DeniedError(400, "not the hash of a commit: 7 to 64 of 0-9 and a-f")
     if commit and at:
         raise DeniedError(400, "a note is at a time or at a commit")
-    entry = Annotated(time.time(), text, None if commit else _moment(at), commit, who)
+    entry = Annotated(
+        time.time(), text, None if commit else moment(at, time.time()), commit, who
+    )
     await run_in_threadpool(history_of(request).write, entry)
     return led_to(request, _back(form.back))
-
-
-def _moment(text: str) -> float:
-    """Unix seconds of a time in UTC; now where none is given. Raises DeniedError."""
-    from datetime import UTC, datetime
-
-    if not text:
-        return time.time()
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise DeniedError(400, "not a time; write it as 2026-11-22T02:00") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _back(back: str) -> str:
