@@ -28,7 +28,7 @@ from iodelta.experiment.source import text_of, toml_data
 from iodelta.fleet.entry import checked
 from iodelta.fleet.events import Begun, FleetEvent, Joined
 from iodelta.fleet.host import FleetHost
-from iodelta.lab.folder import EXPERIMENT, FULL, JOURNAL, now
+from iodelta.lab.folder import EXPERIMENT, JOURNAL, now, room_for
 from iodelta.lab.guard import check_commands
 from iodelta.lab.journal import Journal
 from iodelta.lab.opened import opened, read_member
@@ -201,11 +201,10 @@ class FleetFolder:
             raise self._failed(error) from error
 
     def _failed(self, error: OSError) -> MeasureError:
-        remedy = "free some space" if error.errno in FULL else "make it writable"
         return MeasureError(
             f"cannot write to the fleet folder: {os.strerror(error.errno or 0)}",
             place=str(self.path),
-            remedy=f"{remedy}, then `iodelta fleet run {pasted(self.path)}` continues it",
+            remedy=f"{room_for(error)}, then `iodelta fleet run {pasted(self.path)}` continues it",
         )
 
 

@@ -10,6 +10,7 @@ from iodelta.bisect.git import Repository
 from iodelta.bisect.tree import Unbuildable, Worktree, keep_artifacts
 from iodelta.errors import MeasureError
 from iodelta.experiment.build import Build
+from iodelta.lab.folder import room_for
 from iodelta.machine import Machine
 
 
@@ -48,7 +49,9 @@ def kept_build(
         keep_artifacts(tree.path, build.artifacts, kept)
     except OSError as error:
         raise MeasureError(
-            f"cannot store the build: {error.strerror}", place=str(place)
+            f"cannot store the build: {error.strerror}",
+            place=str(place),
+            remedy=f"{room_for(error)}, then repeat the command",
         ) from error
     except Unbuildable as error:
         raise MeasureError(

@@ -12,6 +12,7 @@ import msgspec
 
 from iodelta.decoding import decoder
 from iodelta.errors import MeasureError
+from iodelta.lab.folder import room_for
 from iodelta.lab.journal import Journal, readable, whole
 from iodelta.lab.seal import Seal, read_seal
 
@@ -344,5 +345,5 @@ class Log:
         return MeasureError(
             f"cannot write the log of the history: {os.strerror(error.errno or 0)}",
             place=str(self.path),
-            remedy="make it writable or free some space, then repeat the command; this step was not recorded",
+            remedy=f"{room_for(error)}, then repeat the command; this step was not recorded",
         )

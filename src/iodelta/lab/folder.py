@@ -265,6 +265,12 @@ NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
+
+def room_for(error: OSError) -> str:
+    """Return what to do about a file that cannot be written, in the same words everywhere."""
+    return "free some space" if error.errno in FULL else "make it writable"
+
+
 LARGEST_RAW = 256 << 20
 """Bytes that a raw file may unpack to: a folder may come from a stranger. fio writes tens of kilobytes."""
 

@@ -16,7 +16,7 @@ import msgspec
 
 from iodelta.decoding import from_json
 from iodelta.errors import MeasureError
-from iodelta.lab.folder import JOURNAL
+from iodelta.lab.folder import JOURNAL, room_for
 from iodelta.study.words import inert
 from iodelta.web.lockers import lockers
 
@@ -82,7 +82,7 @@ class Launches:
                 raise MeasureError(
                     f"cannot be started: {error.strerror}",
                     place=error.filename or str(self.base),
-                    remedy="free some space, or make the directory writable",
+                    remedy=f"{room_for(error)}, then start it again",
                 ) from error
             self._processes[str(folder)] = process
         # Whoever started a process has to hear of its end, or it stays as a zombie.

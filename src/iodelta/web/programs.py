@@ -11,12 +11,13 @@ from starlette.responses import Response
 
 from iodelta.bundle.archive import SUFFIX
 from iodelta.bundle.packed import is_bundle
-from iodelta.errors import IodeltaError, RequestError
+from iodelta.errors import IodeltaError, MeasureError, RequestError
 from iodelta.history.adding import add
 from iodelta.history.answers import HistoryScanAnswer
 from iodelta.history.exchange import HistoryAccess, HistoryLines
 from iodelta.history.kept import refresh
 from iodelta.history.log import Given
+from iodelta.lab.folder import room_for
 from iodelta.web.forms import check_change
 from iodelta.web.histories import Histories
 from iodelta.web.negotiation import document
@@ -68,11 +69,19 @@ async def take(request: Request) -> Response:
 def _added(history: Histories, data: bytes) -> NightAdded:
     """Raises RequestError for what is not a bundle, MeasureError."""
     place = history.log.path.absolute().parent / RECEIVED
-    place.mkdir(exist_ok=True)
     file = place / f"{hashlib.sha256(data).hexdigest()[:24]}{SUFFIX}"
     is_known = file.exists()
-    if not is_known:
-        file.write_bytes(data)
+    try:
+        place.mkdir(exist_ok=True)
+        if not is_known:
+            file.write_bytes(data)
+    except OSError as error:
+        file.unlink(missing_ok=True)
+        raise MeasureError(
+            f"cannot keep the bundle: {error.strerror}",
+            place=str(place),
+            remedy=f"{room_for(error)}, then send it again",
+        ) from error
     try:
         if not is_bundle(file):
             raise RequestError("not a bundle", remedy="`iodelta pack` makes one")
