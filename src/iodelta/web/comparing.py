@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from iodelta.errors import IodeltaError, pasted
-from iodelta.history.answers import Alert
+from iodelta.history.services import Z95
 from iodelta.report.formats.charts.model import ends_of
 from iodelta.report.stories.course import day, valued
 from iodelta.study.experiment import Account
@@ -22,9 +22,7 @@ from iodelta.web.histories import Histories
 from iodelta.web.layout import shown
 from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.series import history_of
-from iodelta.web.site import may_start
-
-Z95 = 1.959963984540054
+from iodelta.web.site import Site, may_start
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -67,21 +65,61 @@ class Compared(msgspec.Struct, frozen=True):
     """What can be said."""
     change: float | None
     """b over a less 1, as it was measured; null where the two are not numbers of one thing."""
-    low: float | None
+    low: float | None = None
     """Of its interval: of the verdict; null where there is none."""
-    high: float | None
-    commands: tuple[str, ...]
+    high: float | None = None
+    commands: tuple[str, ...] = ()
     """What measures both in one experiment, where it is known."""
     schema: str = "iodelta.web-compared/1"
 
 
 def compare(request: Request) -> Response:
     """``/compare?a=SERIES-EXPERIMENT&b=SERIES-EXPERIMENT``."""
-    history = history_of(request)
+    history, site = history_of(request), request.app.state.site
     a, b = (side_of(history, request.query_params.get(name, "")) for name in ("a", "b"))
-    site = request.app.state.site
     places = [site.folders.at(side.folder) for side in (a, b)]
-    comparison = _compared(a, b, _verdict(request, a, b, places[0]), history)
+    is_alike = (a.machine, a.cell, a.metric) == (b.machine, b.cell, b.metric)
+    change = math.expm1(b.y - a.y)
+    if a.experiment == b.experiment:
+        verdict = (
+            _verdict(site, a, b, places[0])
+            if (a.cell, a.metric) == (b.cell, b.metric)
+            else None
+        )
+        if verdict is None:
+            sentence = "One experiment measured both, but it has no verdict of one against the other."
+            comparison = Compared(a, b, True, "", sentence, change)
+        else:
+            sentence = f"{verdict.variant} against {verdict.baseline}: {verdict.word}"
+            size, low, high = ends_of(verdict.change)
+            if size is not None:
+                sentence += f", {percent(size, 0.0005)} ({interval(low, high)})"
+            comparison = Compared(
+                a, b, True, verdict.word, f"{sentence}.", size, low, high
+            )
+    elif not is_alike:
+        sentence = "Not interleaved: these two differ in more than what was changed, and no number compares them."
+        comparison = Compared(a, b, False, "", sentence, None)
+    else:
+        sentence = (
+            f"Not interleaved: {day(a.t)} and {day(b.t)} were measured apart, so their difference contains whatever "
+            "else the machine did. It is not a verdict."
+        )
+        # An alert whose step lies between the two nights is confirmed by measuring both of its builds.
+        first, last = sorted((a.t, b.t))
+        near = [
+            alert.id
+            for alert in history.board().alerts
+            if alert.last_good is not None
+            and alert.first_bad is not None
+            and first <= alert.last_good.t
+            and alert.first_bad.t <= last
+            and a.series in {str(step.series) for step in alert.steps}
+        ]
+        command = f"iodelta compare {pasted(a.folder)} {pasted(b.folder)}"
+        if near:
+            command = f"iodelta history confirm {near[0]} {history.named}"
+        comparison = Compared(a, b, False, "", sentence, change, commands=(command,))
     if prefers_json(request):
         return document(comparison)
     return shown(
@@ -89,29 +127,24 @@ def compare(request: Request) -> Response:
         "compare.html",
         found=comparison,
         sides=tuple(zip((a, b), places, strict=True)),
-        may_measure=may_start(request) and _is_apart(a, b),
+        may_measure=may_start(request) and is_alike and a.experiment != b.experiment,
     )
-
-
-def _is_apart(a: Side, b: Side) -> bool:
-    """Return whether two nights measured one thing apart."""
-    is_same = (a.machine, a.cell, a.metric) == (b.machine, b.cell, b.metric)
-    return is_same and a.experiment != b.experiment
 
 
 def side_of(history: Histories, name: str) -> Side:
     """Return the point ``SERIES-EXPERIMENT`` of a history. Raises HTTPException where there is none."""
     number, _, experiment = name.partition("-")
-    if not re.fullmatch("[0-9]{1,19}", number):
+    course = (
+        history.course(int(number)) if re.fullmatch("[0-9]{1,19}", number) else None
+    )
+    points = (
+        []
+        if course is None
+        else [point for point in course.line.points if point.experiment == experiment]
+    )
+    if course is None or not points:
         raise HTTPException(404)
-    course = history.course(int(number))
-    if course is None:
-        raise HTTPException(404)
-    line = course.line
-    by_experiment = {point.experiment: point for point in reversed(line.points)}
-    point = by_experiment.get(experiment)
-    if point is None:
-        raise HTTPException(404)
+    line, point = course.line, points[0]
     ends = [valued(point.y + sign * Z95 * point.se, line.unit) for sign in (-1, 1)]
     (row,) = history.store.experiments([experiment])
     return Side(
@@ -131,71 +164,17 @@ def side_of(history: Histories, name: str) -> Side:
     )
 
 
-def _verdict(request: Request, a: Side, b: Side, place: Place | None) -> Verdict | None:
-    """Return what their experiment says of the two, in either direction; none where they do not share one, or where it
-    judged neither against the other."""
-    if place is None or (a.experiment, a.cell, a.metric) != (
-        b.experiment,
-        b.cell,
-        b.metric,
-    ):
-        return None
+def _verdict(site: Site, a: Side, b: Side, place: Place | None) -> Verdict | None:
+    """Return what their experiment says of the two, in either direction; none where it judged neither against the
+    other."""
     try:
-        account = request.app.state.site.results.of(place).result
+        account = site.results.of(place).result if place is not None else None
     except IodeltaError:
         return None
-    if not isinstance(account, Account):
-        return None
-    by_pair = {
-        frozenset((verdict.baseline, verdict.variant)): verdict
-        for verdict in account.judgement.of(a.cell)
-        if verdict.metric.name == a.metric
-    }
-    return by_pair.get(frozenset((a.variant, b.variant)))
-
-
-def _compared(
-    a: Side, b: Side, verdict: Verdict | None, history: Histories
-) -> Compared:
-    if verdict is not None:
-        sentence = f"{verdict.variant} against {verdict.baseline}: {verdict.word}"
-        size, low, high = ends_of(verdict.change)
-        if size is not None:
-            sentence += f", {percent(size, 0.0005)} ({interval(low, high)})"
-        return Compared(a, b, True, verdict.word, f"{sentence}.", size, low, high, ())
-    if a.experiment == b.experiment:
-        sentence = "One experiment measured both, but it has no verdict of one against the other."
-        return Compared(a, b, True, "", sentence, _change(a, b), None, None, ())
-    if (a.machine, a.cell, a.metric) != (b.machine, b.cell, b.metric):
-        sentence = "Not interleaved: these two differ in more than what was changed, and no number compares them."
-        return Compared(a, b, False, "", sentence, None, None, None, ())
-    sentence = (
-        f"Not interleaved: {day(a.t)} and {day(b.t)} were measured apart, so their difference contains whatever "
-        "else the machine did. It is not a verdict."
-    )
-    commands = tuple(_commands(a, b, history))
-    return Compared(a, b, False, "", sentence, _change(a, b), None, None, commands)
-
-
-def _change(a: Side, b: Side) -> float:
-    return math.expm1(b.y - a.y)
-
-
-def _commands(a: Side, b: Side, history: Histories) -> list[str]:
-    """Return an alert whose step lies between the two nights is confirmed by measuring both of its builds."""
-    first, last = sorted((a.t, b.t))
-    near = [
-        alert
-        for alert in history.board().alerts
-        if _is_between(alert, a.series, first, last)
-    ]
-    if near:
-        return [f"iodelta history confirm {near[0].id} {history.named}"]
-    return [f"iodelta compare {pasted(a.folder)} {pasted(b.folder)}"]
-
-
-def _is_between(alert: Alert, series: str, first: float, last: float) -> bool:
-    if alert.last_good is None or alert.first_bad is None:
-        return False
-    is_within = first <= alert.last_good.t and alert.first_bad.t <= last
-    return is_within and series in {str(step.series) for step in alert.steps}
+    for verdict in account.judgement.of(a.cell) if isinstance(account, Account) else ():
+        if verdict.metric.name == a.metric and {verdict.baseline, verdict.variant} == {
+            a.variant,
+            b.variant,
+        }:
+            return verdict
+    return None
