@@ -150,16 +150,6 @@ def test_a_host_that_does_not_exist_is_lost_after_the_patience_and_says_so(place
     assert invoke("fleet", "status", "fleet").exit_code == 0
 
 
-def test_the_scheduler_of_a_fleet_listens_to_this_machine_alone() -> None:
-    pytest.importorskip("distributed", reason="iodelta[fleet] is not installed")
-    psutil = pytest.importorskip("psutil", reason="comes with distributed")
-    before = set(psutil.Process().net_connections("inet"))
-    with workers("", 2) as (client, _):
-        opened = set(psutil.Process().net_connections("inet")) - before
-        assert client.submit(abs, -1).result() == 1
-    assert {one.laddr.ip for one in opened if one.status == psutil.CONN_LISTEN} <= {"127.0.0.1", "::1"}
-
-
 def test_a_scheduler_without_workers_is_named_after_a_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed", reason="iodelta[fleet] is not installed")
     monkeypatch.setattr("iodelta.fleet.cluster.FIRST_WORKER", 0.1)

@@ -208,38 +208,6 @@ def test_what_a_journal_says_is_text_and_nothing_else(browser: Browser, tmp_path
         visit.page.close()
 
 
-SLOW = """
-import pathlib, sys, time
-if "serve" in sys.orig_argv:
-    from iodelta.web import live, watching
-    watching.FIRST = 0.0
-    judge = live.Following.judge
-    def judge_later(follower, folder):
-        while not pathlib.Path({go!r}).exists():
-            time.sleep(0.05)
-        judge(follower, folder)
-    live.Following.judge = judge_later
-"""
-"""Loaded by the server: no page waits for the first judgement, which takes long as on a busy machine."""
-
-
-@pytest.mark.night
-def test_a_page_that_came_before_the_first_judgement_shows_it_though_no_line_is_written(
-    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = carried(tmp_path / "runs" / "x", CHANGES, text=TWO_CELLS, blocks=2, end=None, secret=False)
-    go = tmp_path / "go"
-    (tmp_path / "sitecustomize.py").write_text(SLOW.format(go=str(go)))
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with serving("--folders", "runs", cwd=tmp_path) as server, folder.writing():
-        visit = opened(browser, server, server.address("x"), 1280, "light")
-        visit.page.get_by_text("Nothing was measured yet").wait_for()
-        go.touch()
-        visit.page.get_by_text("not yet looked").first.wait_for()
-        assert visit.wrong == []
-        visit.page.close()
-
-
 @pytest.mark.night
 def test_a_run_can_be_read_by_all_in_every_state(browser: Browser, whole: Folder, tmp_path: Path) -> None:
     """Begun, decided in part with a cell given up, unreadable, failed, and left by a killed run."""

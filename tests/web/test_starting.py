@@ -22,8 +22,8 @@ from processes import paused
 from waiting import journals, until
 
 from iodelta.history.log import Confirmed, Confirming, Log
+from iodelta.web.asked import Place
 from iodelta.web.launching import writer_of
-from iodelta.web.offers import Place
 
 from .servers import Answer, Server, Visit, check_described, check_for_all, followed, loaded, serving, violations
 

@@ -48,7 +48,6 @@ from iodelta.web import (
     starting,
     triage,
     uploads,
-    watching,
 )
 from iodelta.web.fields import (
     DecisionForm,
@@ -351,7 +350,7 @@ ADDRESSES = (
     ),
     Address(
         "/experiment/{id}/now",
-        watching.now,
+        experiments.now,
         "What is known of an experiment that goes on.",
         (Underway,),
     ),

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from iodelta.decoding import from_json
+from iodelta.errors import MeasureError
 from iodelta.lab.account import Account as Journal
 from iodelta.lab.folder import Started
 from iodelta.lab.record import RECORD, Record, read_trial
@@ -19,12 +20,14 @@ from iodelta.report.stories.explain import explain
 from iodelta.study.experiment import Account
 from iodelta.study.words import quantity
 from iodelta.trial import Direction, Trial
-from iodelta.web import watching
-from iodelta.web.folders import place_of
+from iodelta.web.folders import Place, place_of
 from iodelta.web.layout import paged, shown, shown_report
+from iodelta.web.live import Live
 from iodelta.web.negotiation import JSON, document, json_response, prefers_json
 from iodelta.web.results import experiment_of, folder_of
 from iodelta.web.site import led_to
+from iodelta.web.starting import started
+from iodelta.web.underway import Underway, course_of, progress
 from iodelta.workload.model import OUTPUTS
 
 EACH = 200
@@ -76,8 +79,10 @@ def report(request: Request) -> Response:
     place = place_of(request)
     if place.kind == "fleet":
         return led_to(request, f"/fleet/{place.id}", 307)
-    if watching.is_wanted(request, place):
-        return watching.page(request, place)
+    asks = "report" in request.query_params or prefers_json(request)
+    if not asks and _live(request).goes_on(place):
+        known = _live(request).underway(place, folder_of(place), wait=FIRST)
+        return _shown(request, "live.html", place, known)
     seen = request.app.state.site.results.of(place)
     if prefers_json(request):
         return json_response(rendered(seen.result, "json", seen.detail))
@@ -218,3 +223,49 @@ def _numbers(direction: Direction) -> tuple[str, ...]:
     quantiles = map(latency.quantile, (0.5, 0.99, 0.999))
     times = (latency.mean.value, *quantiles)
     return (*rate, *(quantity(time, "ns") for time in times))
+
+
+FIRST = 2.0
+"""Seconds that the page waits for the first judgement."""
+
+SHOWN = 20
+"""Comparisons that are drawn; of more those still open come first."""
+
+
+def now(request: Request) -> Response:
+    """Return the part of the page that changes."""
+    place = place_of(request)
+    known = _live(request).underway(place, folder_of(place), wait=FIRST)
+    if prefers_json(request):
+        if known is None:
+            raise MeasureError("nothing is known of this experiment yet")
+        return document(known)
+    return _shown(request, "now.html", place, known)
+
+
+def _shown(
+    request: Request, template: str, place: Place, known: Underway | None
+) -> Response:
+    line, rows = "", []
+    if known is not None:
+        line = progress(known)
+        rows = [
+            (comparison, course_of(comparison, known.most, known.margin))
+            for comparison in known.comparisons[:SHOWN]
+        ]
+    following = _live(request).following(place)
+    return shown(
+        request,
+        template,
+        place=place,
+        known=known,
+        rows=rows,
+        said=line,
+        following=following,
+        **started(request, place.path),
+    )
+
+
+def _live(request: Request) -> Live:
+    live_runs: Live = request.app.state.site.results.live
+    return live_runs

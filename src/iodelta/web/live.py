@@ -38,7 +38,7 @@ from iodelta.trial import Trial
 from iodelta.verdict import Judgement, next_step
 from iodelta.verdict.pared import pared
 from iodelta.web.folders import Place
-from iodelta.web.lockers import lockers
+from iodelta.web.launching import lockers
 from iodelta.web.underway import Comparison, Pair, Underway, comparisons, comparisons_of
 
 EVERY = 2.0

@@ -18,7 +18,7 @@ from iodelta.history.exchange import HistoryAccess, HistoryLines
 from iodelta.history.kept import refresh
 from iodelta.history.log import Given
 from iodelta.lab.folder import room_for
-from iodelta.web.forms import check_change
+from iodelta.web.fields import check_change
 from iodelta.web.histories import Histories
 from iodelta.web.negotiation import document
 from iodelta.web.security import User, check_form

@@ -10,22 +10,34 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from iodelta.bisect.log import LOG
+from iodelta.bisect.driver import attributed, judged, searched
+from iodelta.bisect.log import LOG, SearchFolder
+from iodelta.bisect.question import Patches
 from iodelta.bundle.packed import is_bundle, opened
 from iodelta.errors import IodeltaError, MeasureError, RequestError, pasted
+from iodelta.fleet.measured import hosts_in
 from iodelta.lab.folder import JOURNAL, RAW, CountFolder, DiskFolder, Folder
+from iodelta.machine import LocalMachine
 from iodelta.report.derived import charted, charts_of_preparation
+from iodelta.report.formats.charts.changes import charts_of_fleet
 from iodelta.report.formats.charts.model import Charts
 from iodelta.report.stories.kinds import story_of
 from iodelta.report.stories.story import Detail
 from iodelta.stats.forget import forget_patterns
+from iodelta.study.attribution import AttributionAccount
+from iodelta.study.attribution import account as of_patches
+from iodelta.study.by_words import account as of_words
 from iodelta.study.experiment import Account
+from iodelta.study.fleet import FleetAccount, fleet_account
+from iodelta.study.search import SearchAccount
+from iodelta.study.searched import account as of_search
 from iodelta.web.folders import Kind, Place, stamp_of
 from iodelta.web.live import Live
 from iodelta.web.underway import progress
 
 if TYPE_CHECKING:
     from iodelta.report.stories.kinds import Result
+
 
 KEPT = 24
 """Results that are kept in memory with their charts."""
@@ -231,7 +243,7 @@ def experiment_of(seen: Seen) -> Account:
 
 
 def _read_several(place: Place) -> Seen:
-    from iodelta.web.kinds import fleet_in, search_in
+    from iodelta.web.results import fleet_in, search_in
 
     path = Path(place.path)
     refuse_links(path)
@@ -239,3 +251,23 @@ def _read_several(place: Place) -> Seen:
         return Seen(search_in(path), (), Detail(folder=pasted(place.path)))
     account, charts = fleet_in(path, f"iodelta fleet report {pasted(place.path)}")
     return Seen(account, charts, Detail(folder=pasted(place.path)))
+
+
+def search_in(path: Path) -> SearchAccount | AttributionAccount:
+    """Return what a search, or an attribution, knows so far. Raises RequestError, MeasureError."""
+    folder, machine = SearchFolder.open(path), LocalMachine()
+    question = folder.question()
+    if isinstance(question.subject, Patches):
+        return of_patches(
+            folder, question, attributed(machine, question, folder.answers())
+        )
+    if question.by_hand == "words":
+        return of_words(folder, question, judged(machine, question, folder.answers()))
+    return of_search(folder, question, searched(machine, question, folder.answers()))
+
+
+def fleet_in(path: Path, again: str) -> tuple[FleetAccount, Charts]:
+    """Return what the hosts of a fleet say together. Raises RequestError where none was measured, MeasureError."""
+    measured, left = hosts_in((str(path),))
+    account = fleet_account(measured, (again,), left)
+    return account, charts_of_fleet(account)

@@ -28,14 +28,22 @@ from iodelta.lab.folder import JOURNAL
 from iodelta.machine import LocalMachine
 from iodelta.report.formats.html.result import page_of
 from iodelta.study.planned import PlanAnswer
-from iodelta.web.asked import COLUMNS, CONDITIONS, DEFAULTS, MODES, ROWS, composed
+from iodelta.web.asked import (
+    COLUMNS,
+    CONDITIONS,
+    DEFAULTS,
+    MODES,
+    ROWS,
+    composed,
+    engines_here,
+    knobs,
+    places,
+)
 from iodelta.web.comparing import side_of
-from iodelta.web.fields import ExperimentForm, PairForm, Signed, given
+from iodelta.web.fields import ExperimentForm, PairForm, Signed, given, posted
 from iodelta.web.folders import place_of
-from iodelta.web.forms import posted
 from iodelta.web.layout import shown, shown_report
 from iodelta.web.negotiation import document, prefers_json
-from iodelta.web.offers import engines_here, knobs, places
 from iodelta.web.security import DeniedError
 from iodelta.web.series import alert_of, history_of
 from iodelta.web.site import led_to, may_start

@@ -19,8 +19,7 @@ from iodelta.history.log import Annotated, Decided
 from iodelta.report.alerts import command_and_verdict
 from iodelta.report.formats.html.page import page
 from iodelta.report.stories.alert import of_alert
-from iodelta.web.fields import DecisionForm, NoteForm
-from iodelta.web.forms import posted
+from iodelta.web.fields import DecisionForm, NoteForm, posted
 from iodelta.web.layout import shown, shown_report
 from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.security import DeniedError
