@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -18,8 +16,7 @@ from iodelta.report.formats.html.result import page_of
 from iodelta.report.formats.render import rendered
 from iodelta.report.stories.explain import explain
 from iodelta.study.experiment import Account
-from iodelta.study.words import quantity
-from iodelta.trial import Direction, Trial
+from iodelta.trial import Trial
 from iodelta.web.folders import Place, place_of
 from iodelta.web.layout import paged, shown, shown_report
 from iodelta.web.live import Live
@@ -32,9 +29,6 @@ from iodelta.workload.model import OUTPUTS
 
 EACH = 200
 """Trials on one page."""
-
-TrialTable = tuple[str, str, tuple[str, ...], Sequence[tuple[str, Sequence[str]]]]
-"""What a page shows of a trial: title, what the rows are, columns, rows."""
 
 
 class TrialLine(msgspec.Struct, frozen=True):
@@ -142,21 +136,6 @@ def trial(request: Request) -> Response:
     later = [number for number in journal.finished if number > started.trial]
     near = (max(earlier, default=None), min(later, default=None))
     line = _line(started, journal)
-    heads = ("IOPS", "bandwidth", "I/Os", "mean latency", "p50", "p99", "p99.9")
-    directions = [
-        (direction.kind, _numbers(direction)) for direction in read.directions
-    ]
-    measured = [
-        (name, (f"{one.value:g} {one.unit}",)) for name, one in read.measured.items()
-    ]
-    counters = [
-        (name, (f"{value:,.6g}",)) for name, value in sorted(read.counters.items())
-    ]
-    tables: list[TrialTable] = [
-        ("Measured", "direction", heads, directions),
-        ("Measured", "metric", ("value",), measured),
-        ("Counters over the trial", "counter", ("change",), counters),
-    ]
     return shown(
         request,
         "trial.html",
@@ -164,7 +143,6 @@ def trial(request: Request) -> Response:
         trial=read,
         line=line,
         near=near,
-        tables=[table for table in tables if table[3]],
     )
 
 
@@ -209,20 +187,6 @@ def _line(started: Started, journal: Journal) -> TrialLine:
         state=journal.failed.get(started.trial, "") or state,
         seconds=seconds,
     )
-
-
-def _numbers(direction: Direction) -> tuple[str, ...]:
-    latency = direction.lat or direction.clat
-    rate = (
-        f"{direction.iops.value:,.0f}",
-        quantity(direction.bandwidth.value, "B/s"),
-        f"{direction.ios:,}",
-    )
-    if latency is None:
-        return (*rate, "-", "-", "-", "-")
-    quantiles = map(latency.quantile, (0.5, 0.99, 0.999))
-    times = (latency.mean.value, *quantiles)
-    return (*rate, *(quantity(time, "ns") for time in times))
 
 
 FIRST = 2.0

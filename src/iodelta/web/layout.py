@@ -24,7 +24,7 @@ from iodelta.report.formats.html.write import (
     style,
 )
 from iodelta.report.stories.story import GLYPHS
-from iodelta.study.words import duration, inert, interval, percent
+from iodelta.study.words import duration, inert, interval, percent, quantity
 
 Row = TypeVar("Row")
 
@@ -52,7 +52,12 @@ def templates() -> Any:
         "interval": interval,
     }
     tied = made.filters["tied"]
-    made.filters |= {"percent": percent, "duration": duration, "lined": lined}
+    made.filters |= {
+        "percent": percent,
+        "duration": duration,
+        "quantity": quantity,
+        "lined": lined,
+    }
     made.filters["tied"] = lambda text: dated(tied(text))
     return made
 

@@ -11,7 +11,6 @@ from statistics import median
 from typing import Any
 
 import msgspec
-from markupsafe import escape
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -26,7 +25,7 @@ from iodelta.report.formats.html.write import safe_json
 from iodelta.report.stories.course import of_courses, valued
 from iodelta.study.words import percent
 from iodelta.web.histories import Histories, SeriesLine
-from iodelta.web.layout import shown, when
+from iodelta.web.layout import shown, templates, when
 from iodelta.web.negotiation import document, prefers_json
 from iodelta.web.security import DeniedError
 from iodelta.web.site import Site
@@ -345,18 +344,15 @@ def drawn(course: Course) -> str:
     step, and where epochs begin."""
     rows = []
     for point in course.line.points[-PICTURED:]:
-        value, error = (
-            course.shown(point),
-            point.r_se if course.by == "ratio" else point.se,
-        )
+        value = course.shown(point)
+        error = point.r_se if course.by == "ratio" else point.se
         if value is not None:
             rows.append((point.t, value, Z95 * (error or 0.0)))
-    if not rows:
-        return '<svg xmlns="http://www.w3.org/2000/svg" width="720" height="200" viewBox="0 0 720 200"/>'
     low, high = scale_of([value for _, value, _ in rows])
     room = 0.1 * (high - low) or 0.01
     low, high = low - room, high + room
-    first, last = rows[0][0], max(rows[-1][0], rows[0][0] + 1.0)
+    first = rows[0][0] if rows else 0.0
+    last = max(rows[-1][0], first + 1.0) if rows else 1.0
 
     def x(t: float) -> str:
         return f"{60 + 640 * (t - first) / (last - first):.1f}"
@@ -364,34 +360,26 @@ def drawn(course: Course) -> str:
     def y(value: float) -> str:
         return f"{min(max(180 - 160 * (value - low) / (high - low), 4), 196):.1f}"
 
-    bars = "".join(
-        f"M{x(t)} {y(value - half)}V{y(value + half)}" for t, value, half in rows
+    if course.by == "ratio":
+        ends = [percent(math.expm1(end), 0.001) for end in (low, high)]
+    else:
+        ends = [valued(end, course.line.unit) for end in (low, high)]
+    text: str = (
+        templates()
+        .get_template("chart.svg")
+        .render(
+            x=x,
+            y=y,
+            rows=rows,
+            first=first,
+            last=last,
+            ends=ends,
+            spans=[
+                sorted((step.last_good.t, step.first_bad.t)) for step in course.steps
+            ],
+            epochs=[epoch.t for epoch in course.epochs],
+            name=course.name,
+            when=when,
+        )
     )
-    dots = "".join(f"M{x(t)} {y(value)}h0" for t, value, _ in rows)
-    spans = [sorted((step.last_good.t, step.first_bad.t)) for step in course.steps]
-    shades = "".join(
-        f'<path class="step" d="M{x(begin)} 20V180H{x(end)}V20Z"/>'
-        for begin, end in spans
-        if begin >= first
-    )
-    epochs = "".join(
-        f'<path class="epoch" d="M{x(epoch.t)} 20V180"/>'
-        for epoch in course.epochs
-        if epoch.t >= first
-    )
-    unit = "" if course.by == "ratio" else course.line.unit
-    ends = [
-        percent(math.expm1(end), 0.001) if course.by == "ratio" else valued(end, unit)
-        for end in (low, high)
-    ]
-    texts = (
-        f'<text x="56" y="184" text-anchor="end">{escape(ends[0])}</text>'
-        f'<text x="56" y="24" text-anchor="end">{escape(ends[1])}</text>'
-        f'<text x="60" y="198">{when(first)}</text><text x="700" y="198" text-anchor="end">{when(last)}</text>'
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="720" height="200" viewBox="0 0 720 200" role="img"><title>{escape(course.name)}</title>'
-        "<style>text{font:10px sans-serif;fill:#777}.step{fill:#d9534f33}.epoch{stroke:#777;stroke-dasharray:3}"
-        f".bar{{stroke:#4a7ebb66}}.dot{{stroke:#4a7ebb;stroke-width:3;stroke-linecap:round}}</style>{shades}{epochs}"
-        f'<path class="bar" d="{bars}"/><path class="dot" d="{dots}"/>{texts}</svg>'
-    )
+    return text
