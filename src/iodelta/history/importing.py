@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -37,6 +37,8 @@ KNOWN = {
 }
 """Measures that Bencher and LNT give a meaning: which way is better, and the unit."""
 
+
+T = TypeVar("T")
 
 LARGEST = 1e300
 """Ends of intervals must be numbers too."""
@@ -113,7 +115,11 @@ def _night(parsed: Told, path: Path, given: Given, digest: str) -> Night:
         msgspec.json.encode((machine, at, parsed.build, parsed.commit, given))
     ).hexdigest()
     left_out: dict[str, str] = {}
-    points = _Points(parsed.numbers, machine, dict(given.better), left_out)
+    points: Sequence[Point] = _Made(
+        partial(_points, parsed.numbers, machine, dict(given.better), left_out)
+    )
+    if not isinstance(parsed.numbers, _Made):
+        points = tuple(points)
     return Night(
         identifier=f"import-{digest[:12]}-{content[:12]}",
         sha=digest,
@@ -128,81 +134,65 @@ def _night(parsed: Told, path: Path, given: Given, digest: str) -> Night:
         ),
         folder=str(path.resolve()),
         state="foreign",
-        points=points if isinstance(parsed.numbers, _Rows) else tuple(points),
+        points=points,
         left_out=left_out,
     )
 
 
-class _Points(Sequence[Point]):
-    """The points of a night, made when they are asked for: those of a million rows take more memory than the rows.
-    ``left_out`` gets why others are none."""
+class _Made(Sequence[T]):
+    """Items that are made each time they are asked for: those of a million rows take more memory than the rows."""
 
-    def __init__(
-        self,
-        numbers: Sequence[Number],
-        machine: str,
-        better: Mapping[str, str],
-        left_out: dict[str, str],
-    ) -> None:
-        self._numbers, self._machine, self._better, self._left_out = (
-            numbers,
-            machine,
-            better,
-            left_out,
-        )
-        self._count = -1
+    def __init__(self, make: Callable[[], Iterable[T]], size: int = -1) -> None:
+        self._make, self._size = make, size
 
-    def __iter__(self) -> Iterator[Point]:
-        points = []
-        for number in self._numbers:
-            way, unit = _meaning(number, self._better)
-            why = ""
-            if not way:
-                why = f"higher or lower may be better: say it with --better {number.measure}=higher"
-            elif not all(
-                math.isfinite(value) and value > 0.0 for value in number.values
-            ):
-                why = "a value that is not above zero has no logarithm"
-            elif max(number.values) > LARGEST:
-                why = f"a value above {LARGEST:g} is not a measurement"
-            elif number.error is not None and not 0.0 <= number.error <= 1.0:
-                why = "its error is not a share of the value from 0 to 1"
-            else:
-                flags: tuple[str, ...] = (FOREIGN,)
-                lag1, error = 0.0, number.error
-                y = math.log(number.values[0])
-                if len(number.values) > 1:
-                    y, error, lag1 = mean_and_error(
-                        np.log(np.asarray(number.values, dtype=float))
-                    )
-                elif error is None:
-                    flags, error = (FOREIGN, NO_ERROR), 0.0
-                key = _key(self._machine, number.cell, number.variant, number.measure)
-                points.append(
-                    Point(
-                        key,
-                        number.cell,
-                        number.variant,
-                        way,
-                        unit,
-                        y,
-                        error,
-                        len(number.values),
-                        lag1,
-                        flags=flags,
-                    )
-                )
-            if why:
-                self._left_out[f"{number.cell}, {number.measure}"] = why
-        distinct = apart(points)
-        self._count = len(distinct)
-        return iter(distinct)
+    def __iter__(self) -> Iterator[T]:
+        made = self._make()
+        if isinstance(made, tuple):
+            self._size = len(made)
+        return iter(made)
 
     def __len__(self) -> int:
-        return self._count if self._count >= 0 else len(list(self))
+        if self._size < 0:
+            self._size = sum(1 for _ in self)
+        return self._size
 
     def __getitem__(self, index: Any) -> Any:
         return tuple(self)[index]
+
+
+def _points(
+    numbers: Sequence[Number],
+    machine: str,
+    better: Mapping[str, str],
+    left_out: dict[str, str],
+) -> tuple[Point, ...]:
+    """Return the points of a night; ``left_out`` gets why others are none."""
+    points = []
+    for number in numbers:
+        known_way, known_unit = _known(number.measure)
+        way = better.get(number.measure) or number.better or known_way
+        why, values = "", number.values
+        if not way:
+            why = f"higher or lower may be better: say it with --better {number.measure}=higher"
+        elif not all(math.isfinite(value) and value > 0.0 for value in values):
+            why = "a value that is not above zero has no logarithm"
+        elif max(values) > LARGEST:
+            why = f"a value above {LARGEST:g} is not a measurement"
+        elif number.error is not None and not 0.0 <= number.error <= 1.0:
+            why = "its error is not a share of the value from 0 to 1"
+        if why:
+            left_out[f"{number.cell}, {number.measure}"] = why
+            continue
+        flags: tuple[str, ...] = (FOREIGN,)
+        y, error, lag1 = math.log(values[0]), number.error, 0.0
+        if len(values) > 1:
+            y, error, lag1 = mean_and_error(np.log(np.asarray(values, dtype=float)))
+        elif error is None:
+            flags, error = (FOREIGN, NO_ERROR), 0.0
+        key = _key(machine, number.cell, number.variant, number.measure)
+        own = (number.cell, number.variant, way, number.unit or known_unit)
+        points.append(Point(key, *own, y, error, len(values), lag1, flags=flags))
+    return apart(points)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -217,12 +207,6 @@ def _key(machine: str, cell: str, variant: str, measure: str) -> Key:
         measure,
         "",
     )
-
-
-def _meaning(number: Number, better: Mapping[str, str]) -> tuple[str, str]:
-    """Return which way is better, and the unit; empty where nobody says."""
-    way, unit = _known(number.measure)
-    return better.get(number.measure) or number.better or way, number.unit or unit
 
 
 @lru_cache(maxsize=1 << 10)
@@ -286,30 +270,17 @@ ABOUT = ("machine", "build", "commit", "repo")
 """Columns of a night next to its time."""
 
 
-class _Rows(Sequence[Number]):
-    """The numbers of one night of a table, whose columns have a list for each night."""
-
-    def __init__(self, nights: Any, at: int) -> None:
-        self._nights, self._at = nights, at
-
-    def __iter__(self) -> Iterator[Number]:
-        row = self._nights.row(self._at, named=True)
-        columns = [
-            row.get(name) or itertools.repeat(None)
-            for name in ("error", "better", "unit", "variant")
-        ]
-        for cell, measure, value, error, *words in zip(
-            row["cell"], row["metric"], row["value"], *columns, strict=False
-        ):
-            yield Number(
-                cell, measure, (value,), error, *(word or "" for word in words)
-            )
-
-    def __len__(self) -> int:
-        return len(self._nights["cell"][self._at])
-
-    def __getitem__(self, index: Any) -> Any:
-        return tuple(self)[index]
+def _rows(nights: Any, at: int) -> Iterator[Number]:
+    """Yield the numbers of one night of a table, whose columns have a list for each night."""
+    row = nights.row(at, named=True)
+    columns = [
+        row.get(name) or itertools.repeat(None)
+        for name in ("error", "better", "unit", "variant")
+    ]
+    for cell, measure, value, error, *words in zip(
+        row["cell"], row["metric"], row["value"], *columns, strict=False
+    ):
+        yield Number(cell, measure, (value,), error, *(word or "" for word in words))
 
 
 def _table(path: Path, kind: str) -> Iterator[Told]:
@@ -385,7 +356,7 @@ def _table(path: Path, kind: str) -> Iterator[Told]:
         )
     ):
         yield Told(
-            _Rows(nights, at),
+            _Made(partial(_rows, nights, at), len(nights["cell"][at])),
             _time(night["time"]),
             *(night.get(name, "") for name in ABOUT),
         )
