@@ -74,10 +74,11 @@ def inserted(
 ) -> None:
     """Insert rows that have the same columns."""
     if rows:
-        names = ", ".join(rows[0])
-        values = ", ".join(f":{name}" for name in rows[0])
-        connection.execute(
-            sa.text(f"INSERT INTO {table} ({names}) VALUES ({values})"), rows
+        mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
+        places = ", ".join([mark] * len(rows[0]))
+        connection.exec_driver_sql(
+            f"INSERT INTO {table} ({', '.join(rows[0])}) VALUES ({places})",
+            [tuple(row.values()) for row in rows],
         )
 
 
