@@ -11,10 +11,10 @@ import msgspec
 import numpy as np
 
 from iodelta.experiment import Experiment, parse
-from iodelta.lab.bench import Requests
 from iodelta.lab.folder import Ended, Finished, Folder, Session, Started
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.lab.record import RECORD, Record
+from iodelta.lab.requests import Requests
 from iodelta.machine import LocalMachine
 from iodelta.probe.topology import Target, resolve
 from iodelta.workload.model import OUTPUTS, FioRun

@@ -16,8 +16,7 @@ import vl_convert
 
 from iodelta.lab.account import Account
 from iodelta.lab.folder import EXPERIMENT, Folder
-from iodelta.lab.judged import usable_trials
-from iodelta.lab.session import read_plan
+from iodelta.lab.judged import read_plan, usable_trials
 from iodelta.parts.scenarios.read_policy_order import as_made
 
 DEPTH = 1

@@ -14,8 +14,7 @@ from statistics import mean
 
 from iodelta.lab.account import Account
 from iodelta.lab.folder import ENVIRONMENT, Folder
-from iodelta.lab.judged import usable_trials
-from iodelta.lab.session import read_plan
+from iodelta.lab.judged import read_plan, usable_trials
 from iodelta.verdict import metric, value_of
 
 

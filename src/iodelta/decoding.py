@@ -6,7 +6,9 @@ begins to build what msgspec knows of it, and one reads what the other has not f
 
 from __future__ import annotations
 
+import re
 import threading
+from collections.abc import Mapping
 from functools import cache
 from types import UnionType
 from typing import Any, TypeVar, overload
@@ -47,3 +49,37 @@ def decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 @cache
 def _built(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
+
+
+def sound(recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a recorded environment in the shape that readers rely on, sections of texts. The record may be another
+    version's or a stranger's; parts of another shape are left out."""
+    sections: dict[str, Any] = {}
+    for name, section in recorded.items():
+        if name == "devices":
+            sections[name] = (
+                [_texts(item) for item in section if isinstance(item, dict)]
+                if isinstance(section, list)
+                else []
+            )
+        elif isinstance(section, dict):
+            sections[name] = _texts(section)
+        elif isinstance(section, int):
+            sections[name] = section
+    return sections
+
+
+def _texts(section: Mapping[Any, Any]) -> dict[str, str]:
+    return {
+        str(key): str(value)
+        for key, value in section.items()
+        if isinstance(value, str | int | float)
+    }
+
+
+def active(text: str) -> str:
+    """``none [mq-deadline]`` -> ``mq-deadline``; a text without brackets is the value."""
+    match = re.search(r"(?:^|\s)\[([^\]]+)\](?:\s|$)", text)
+    if not match:
+        return text.strip()
+    return match[1]

@@ -10,7 +10,8 @@ import pytest
 from fio_files import write
 from foreign import iodelta, narrow, shared
 
-from iodelta.experiment import parse, shorthand
+from iodelta.experiment import parse
+from iodelta.experiment.shorthand import shorthand
 from iodelta.lab.folder import Ended, Folder, now
 from iodelta.lab.plan import make_plan
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from iodelta.errors import RequestError
-from iodelta.experiment import facts, parse, shorthand
+from iodelta.experiment import facts, parse
+from iodelta.experiment.shorthand import shorthand
 from iodelta.experiment.source import COMMAND_LINE
 from iodelta.lab.plan import make_plan, warnings
 from iodelta.lab.setup import survey

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iodelta.errors import RequestError
-from iodelta.experiment import parse, seconds, shorthand, size_bytes
+from iodelta.experiment import parse, seconds, size_bytes
+from iodelta.experiment.shorthand import shorthand
 from iodelta.experiment.shorthand import overridden
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from iodelta.api.checkout import checked_out
 from iodelta.errors import RequestError
-from iodelta.experiment import Experiment, Subject, overridden, parse, shorthand
+from iodelta.experiment import Experiment, Subject, overridden, parse
+from iodelta.experiment.shorthand import shorthand
 
 QUESTION = """
 [workload]

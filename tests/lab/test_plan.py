@@ -10,8 +10,8 @@ import pytest
 from iodelta.errors import RequestError
 from iodelta.experiment import Experiment, parse
 from iodelta.lab.folder import Folder
+from iodelta.lab.judged import read_plan
 from iodelta.lab.plan import Plan, carry_over, make_plan, make_schedule, warnings
-from iodelta.lab.session import read_plan
 
 TWO = "[variant.a]\n[variant.b]\n"
 

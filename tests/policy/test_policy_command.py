@@ -15,7 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from iodelta.errors import IodeltaError, RequestError
-from iodelta.experiment import parse, shorthand
+from iodelta.experiment import parse
+from iodelta.experiment.shorthand import shorthand
 from iodelta.lab.turns import alone
 from iodelta.machine import LocalMachine
 from iodelta.parts.mirrors import calibrate

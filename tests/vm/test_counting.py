@@ -15,7 +15,7 @@ from iodelta.cli.main import cli
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import parse
 from iodelta.lab.folder import Folder
-from iodelta.lab.session import read_plan
+from iodelta.lab.judged import read_plan
 from iodelta.path.bill import Charge, bill
 from iodelta.path.functions import Cost, Symbols, per_io
 from iodelta.path.judge import BLIND, PathAccount, judge

@@ -25,8 +25,7 @@ from waiting import LIMIT, until
 
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Abandoned, Ended, Failed, Folder, Started
-from iodelta.lab.judged import judge_folder, load_trials
-from iodelta.lab.session import rules_of
+from iodelta.lab.judged import judge_folder, load_trials, rules_of
 from iodelta.stats.effect import sign_flips
 from iodelta.stats.replay import kept_replays
 from iodelta.web.folders import Folders

@@ -22,13 +22,12 @@ import msgspec
 
 from iodelta.bisect.model import Answer
 from iodelta.bisect.question import Question
-from iodelta.decoding import decoder, from_json
+from iodelta.decoding import decoder, from_json, sound
 from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.folder import now
 from iodelta.lab.journal import Journal
 from iodelta.lab.opened import has_member, read_member
 from iodelta.lab.seal import sha256
-from iodelta.probe.environment import sound
 
 QUESTION = "question.json"
 LOG = "log.jsonl"

@@ -21,9 +21,10 @@ from iodelta.experiment.model import variant
 from iodelta.lab.bench import problem_of
 from iodelta.lab.commands import SetupError
 from iodelta.lab.folder import Finished, Folder, Session, Started, now
+from iodelta.lab.judged import read_plan
 from iodelta.lab.plan import Plan, Slot, make_plan, primary_metrics, trial_seed
 from iodelta.lab.progress import Control
-from iodelta.lab.session import read_plan, record_session, settle_pending
+from iodelta.lab.session import record_session, settle_pending
 from iodelta.lab.setup import Survey, ready, survey, target_of
 from iodelta.lab.turns import alone
 from iodelta.machine import Machine, reach

@@ -33,9 +33,9 @@ from iodelta.lab.account import Account
 from iodelta.lab.folder import CALIBRATION, EXPERIMENT, JOURNAL, PLAN, RAW, Folder
 from iodelta.lab.integrity import integrity
 from iodelta.lab.journal import whole
+from iodelta.lab.judged import read_plan
 from iodelta.lab.opened import believing, opened
 from iodelta.lab.seal import FileSeal, body_of, chained, file_seal
-from iodelta.lab.session import read_plan
 from iodelta.lab.undo import REBOOT
 
 STREAMS = ("stdout", "stderr", "log", "output")

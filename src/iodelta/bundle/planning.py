@@ -31,10 +31,11 @@ from iodelta.experiment.written import rendered
 from iodelta.jobfile import canonical, runs_command
 from iodelta.knob.affinity import DEVICE_QUEUES, labelled_value
 from iodelta.lab.account import Account
-from iodelta.lab.bench import Requests
 from iodelta.lab.folder import EXPERIMENT
+from iodelta.lab.judged import read_plan
 from iodelta.lab.plan import Plan, make_plan
-from iodelta.lab.session import read_plan, without
+from iodelta.lab.requests import Requests
+from iodelta.lab.session import without
 from iodelta.lab.setup import Survey, check_options, survey, unsettable
 from iodelta.machine import LocalMachine, Machine
 from iodelta.probe.queues import numbers

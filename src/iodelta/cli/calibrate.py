@@ -161,7 +161,8 @@ def _question(asked: Asked) -> tuple[str, Experiment]:
     import msgspec
 
     from iodelta.api.own_command import of_file
-    from iodelta.experiment import parse, shorthand
+    from iodelta.experiment import parse
+    from iodelta.experiment.shorthand import shorthand
     from iodelta.experiment.options import specs, tables
     from iodelta.experiment.source import COMMAND_LINE
 

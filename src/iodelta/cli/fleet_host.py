@@ -33,8 +33,7 @@ from iodelta.fleet.reproducing import wishes_of
 from iodelta.fleet.sight import said
 from iodelta.lab.account import OVER, Account
 from iodelta.lab.folder import EXPERIMENT, JOURNAL, Folder
-from iodelta.lab.judged import load_trials
-from iodelta.lab.session import read_plan
+from iodelta.lab.judged import load_trials, read_plan
 
 if TYPE_CHECKING:
     from iodelta.study.experiment import Account as ExperimentAccount

@@ -218,7 +218,8 @@ def sweep(asked: Asked) -> None:
     before."""
     from iodelta.api.measuring import Question
     from iodelta.cli.counting import begin
-    from iodelta.experiment import parse, shorthand
+    from iodelta.experiment import parse
+    from iodelta.experiment.shorthand import shorthand
     from iodelta.path.plan import check_programs
     from iodelta.vm import kernels
 

@@ -110,7 +110,7 @@ def command(asked: Asked) -> None:
     from iodelta.cli.history import keeper
     from iodelta.fleet.reproducing import Wishes
     from iodelta.lab.boots import refusal
-    from iodelta.lab.session import read_plan
+    from iodelta.lab.judged import read_plan
     from iodelta.study.reproduction import origin_of, own_side, side_at, side_by_side
 
     about_hosts = sorted(asked.given("inventory", *SCHEDULING))

@@ -114,7 +114,7 @@ def measure(path: Path | None, wishes: Wishes, asked: Asked) -> None:
     from iodelta.api import measuring
     from iodelta.cli.progress import say_line
     from iodelta.lab.folder import CountFolder
-    from iodelta.lab.session import read_plan
+    from iodelta.lab.judged import read_plan
     from iodelta.lab.signals import stop_on_signals
 
     dry_run = bool(vars(asked).get("dry_run"))

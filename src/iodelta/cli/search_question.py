@@ -18,7 +18,8 @@ from iodelta.bisect.model import Rules
 from iodelta.bisect.question import WRONG, Question, Steps, Subject, command_words
 from iodelta.cli.commands import Asked
 from iodelta.errors import RequestError
-from iodelta.experiment import parse, shorthand
+from iodelta.experiment import parse
+from iodelta.experiment.shorthand import shorthand
 from iodelta.experiment.source import COMMAND_LINE
 from iodelta.experiment.values import fraction
 from iodelta.path.metrics import LATENCY, path_metric

@@ -94,6 +94,12 @@ class Measure(msgspec.Struct, frozen=True):
     """Only the last line that is not empty is looked at."""
 
 
+MIRROR = "mirror.read_policy"
+"""The knob that spreads the load over several members, not only the target."""
+
+SCRATCH_SIZE = 1 << 30
+"""Bytes of a scratch file when no size is given."""
+
 PLACEBO = "placebo"
 """Name of the variant that is the baseline once more."""
 
@@ -266,6 +272,11 @@ class Experiment(msgspec.Struct, frozen=True):
         return of_variants + [condition.knobs for condition in self.conditions]
 
     @property
+    def tool(self) -> str:
+        """Return what makes the load where that is not fio itself; one experiment has one."""
+        return self.cells[0].option("tool") or ""
+
+    @property
     def boot_knobs(self) -> tuple[str, ...]:
         """Return the knobs among them that apply to a whole boot."""
         return tuple(filter(of_boot, self.knob_names()))
@@ -292,6 +303,11 @@ class Experiment(msgspec.Struct, frozen=True):
         loads = [condition.load for condition in self.conditions]
         of_knobs = [knobs.get("command", "") for knobs in self._settings()]
         return tuple(filter(None, (*loads, *of_knobs)))
+
+
+def mirrored(knobs: Mapping[str, str]) -> bool:
+    """Return whether these settings spread the load over several members."""
+    return MIRROR in knobs
 
 
 def of_boot(setting: str) -> bool:

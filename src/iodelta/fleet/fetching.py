@@ -18,7 +18,7 @@ from iodelta.fleet.sight import said
 from iodelta.lab.account import Account
 from iodelta.lab.folder import DERIVED, RAW, Folder, now
 from iodelta.lab.integrity import check_uncut
-from iodelta.lab.session import read_plan
+from iodelta.lab.judged import read_plan
 from iodelta.machine import Machine, literal, reach
 
 NAME = re.compile(r"(raw/)?[A-Za-z0-9][A-Za-z0-9._-]{0,80}")

@@ -18,8 +18,8 @@ from iodelta.experiment.written import rendered
 from iodelta.history.answers import Alert
 from iodelta.history.points import BUILT
 from iodelta.lab.folder import EXPERIMENT
+from iodelta.lab.judged import read_plan
 from iodelta.lab.plan import make_plan
-from iodelta.lab.session import read_plan
 from iodelta.plural import plural
 from iodelta.verdict import Verdict
 from iodelta.verdict.explain import percent

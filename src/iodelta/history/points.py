@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from iodelta.bundle.packed import is_nameless, opened
+from iodelta.decoding import sound
 from iodelta.errors import RequestError
 from iodelta.experiment import Cell, Experiment, Subject, Variant
 from iodelta.experiment.io_uring import TOOL
@@ -22,11 +23,9 @@ from iodelta.jobfile import canonical
 from iodelta.lab.account import Account
 from iodelta.lab.folder import JOURNAL
 from iodelta.lab.integrity import integrity
-from iodelta.lab.judged import counted_trials, usable_trials
+from iodelta.lab.judged import counted_trials, read_plan, usable_trials
 from iodelta.lab.plan import Plan
 from iodelta.lab.seal import sha256
-from iodelta.lab.session import read_plan
-from iodelta.probe.environment import sound
 from iodelta.stats.guards import lag1, merge_until_clean
 from iodelta.trial import Trial
 from iodelta.verdict import Metric

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
+from iodelta.decoding import active
 from iodelta.errors import KnobError, RequestError
 from iodelta.knob.affinity import Cpus
 from iodelta.knob.base import (
@@ -22,7 +23,7 @@ from iodelta.knob.base import (
     describe,
     whole,
 )
-from iodelta.knob.files import FileKnob, ResettingKnob, active, choices, in_all, text_of
+from iodelta.knob.files import FileKnob, ResettingKnob, choices, in_all, text_of
 from iodelta.knob.shell import Line, NoScript, Script, Shell, in_disks, in_queues
 from iodelta.machine import Machine
 from iodelta.probe.devices import btrfs_of, device, interrupts, with_below

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 import msgspec
 
+from iodelta.decoding import active
 from iodelta.errors import KnobError, MachineError
 from iodelta.knob.base import (
     EMPTY,
@@ -288,14 +288,6 @@ def text_of(machine: Machine, path: str) -> str:
             place=path,
             remedy="did the device or filesystem go away?",
         ) from error
-
-
-def active(text: str) -> str:
-    """``none [mq-deadline]`` -> ``mq-deadline``; a text without brackets is the value."""
-    match = re.search(r"(?:^|\s)\[([^\]]+)\](?:\s|$)", text)
-    if not match:
-        return text.strip()
-    return match[1]
 
 
 def choices(text: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from iodelta.errors import RequestError
+from iodelta.experiment.model import MIRROR, mirrored
 from iodelta.experiment.values import split_command
 from iodelta.jobfile import canonical
 from iodelta.knob.base import EMPTY, Transient, refuse
@@ -17,7 +18,7 @@ from iodelta.probe.native import INSTALL, installed, native
 from iodelta.probe.topology import Target, resolve
 from iodelta.trial import Finding
 
-NAME = "mirror.read_policy"
+NAME = MIRROR
 
 PROGRAM = "iodelta.parts.mirrors.stand_in"
 """Module that reads fio's command line and runs the mirror."""
@@ -76,11 +77,6 @@ def check_options(options: Mapping[str, str]) -> None:
         raise RequestError(
             f"the mirror does not support rw={mode}", place=NAME, remedy=remedy
         )
-
-
-def mirrored(knobs: Mapping[str, str]) -> bool:
-    """Return whether these settings spread the load over several members, not only the target."""
-    return NAME in knobs
 
 
 def members_of(knobs: Mapping[str, str]) -> tuple[str, ...]:

@@ -12,19 +12,20 @@ import msgspec
 from msgspec.structs import replace
 
 from iodelta.errors import LostError, MeasureError, RequestError, pasted
-from iodelta.experiment import Cell, Condition, Experiment, Variant
+from iodelta.experiment import Cell, Condition, Variant
 from iodelta.experiment.command import only_reads
 from iodelta.experiment.io_uring import TOOL
+from iodelta.experiment.model import mirrored
 from iodelta.knob import Knob, Saved, turn
 from iodelta.knob.base import attachment
-from iodelta.knob.mirror import mirrored
-from iodelta.lab.commands import OnlyReads, check_reads, kept_of, request_of
+from iodelta.lab.commands import OnlyReads, check_reads, kept_of
 from iodelta.lab.diskstate import state_known, written_since
 from iodelta.lab.folder import Folder, Started
 from iodelta.lab.guard import WritePermit
 from iodelta.lab.plan import Plan
 from iodelta.lab.quality import noise
 from iodelta.lab.record import RECORD, Record, assemble
+from iodelta.lab.requests import Requests
 from iodelta.machine import Machine
 from iodelta.probe.caches import cache_findings, emulation_findings
 from iodelta.probe.counters import Counters, Snapshot
@@ -42,67 +43,6 @@ from iodelta.workload.fio import reads_only, run
 from iodelta.workload.model import OUTPUTS, FioRequest, FioResult, FioRun
 from iodelta.workload.pooled import pooled
 from iodelta.workload.result import read_run
-
-
-@dataclass(frozen=True)
-class Requests:
-    """What the fio requests of all trials have in common. Sizes in bytes."""
-
-    experiment: Experiment
-    target: Target
-    size: int | None
-    """None for the whole of a device or file."""
-    version: tuple[int, int]
-    """fio's."""
-    workdir: str = "/"
-    io_uring: str = ""
-    """The path there of ``t/io_uring``, for cells that are measured by it."""
-    python: str = "python3"
-    """What runs the supervisor of commands there."""
-    opened: str = ""
-    """The path by which loads open the target; empty for its own."""
-
-    def of(
-        self,
-        cell: Cell,
-        variant: Variant,
-        *,
-        seed: int = 1,
-        launcher: tuple[str, ...] = (),
-    ) -> FioRequest:
-        """Return the request for one trial; a variant's own fio options replace the cell's."""
-        if cell.command is not None:
-            return request_of(
-                *(self.experiment, self.target, cell, cell.command, variant),
-                seed=seed,
-                launcher=launcher,
-                workdir=self.workdir,
-                python=self.python,
-            )
-        variant_options = dict(variant.options)
-        tool = cell.option(TOOL)
-        return FioRequest(
-            options=(
-                *(
-                    (k, v)
-                    for k, v in cell.options
-                    if k not in variant_options and k != TOOL
-                ),
-                *variant.options,
-            ),
-            tool="t/io_uring" if tool else "fio",
-            fio=(self.io_uring or tool) if tool else "fio",
-            target=self.target.real_path,
-            target_kind="device" if self.target.kind == "block" else self.target.kind,
-            runtime=self.experiment.design.trial,
-            ramp=self.experiment.design.ramp,
-            seed=seed,
-            workdir=self.workdir,
-            size=self.size,
-            files=self.experiment.target.files,
-            launcher=launcher,
-            version=self.version,
-        )
 
 
 def background_words(

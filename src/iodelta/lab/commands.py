@@ -7,9 +7,8 @@ from itertools import product
 from typing import Any
 
 from iodelta.errors import MeasureError
-from iodelta.experiment import Cell, Experiment, Variant
-from iodelta.experiment.command import filled, measured_by, uses_target
-from iodelta.experiment.model import Command
+from iodelta.experiment import Experiment
+from iodelta.experiment.command import filled, uses_target
 from iodelta.lab.plan import Plan
 from iodelta.machine import Machine
 from iodelta.probe.topology import Target
@@ -17,46 +16,7 @@ from iodelta.probe.usage import current_uses, device_reasons
 from iodelta.trial import Finding
 from iodelta.workload import command
 from iodelta.workload.leftovers import marked
-from iodelta.workload.model import FioRequest, FioResult, FioRun
-
-
-def request_of(
-    experiment: Experiment,
-    target: Target,
-    cell: Cell,
-    given: Command,
-    variant: Variant,
-    *,
-    seed: int,
-    launcher: tuple[str, ...],
-    workdir: str,
-    python: str,
-) -> FioRequest:
-    """Return the request of a command for one trial: its words with every name in braces replaced."""
-    values = command.values_of(
-        cell, variant, target=target.real_path, trial=experiment.design.trial, seed=seed
-    )
-    # What differs between variants is what the arms are made of.
-    differing = {name for one in experiment.variants for name, _ in one.options}
-    arms = (values[name] for name in sorted(differing) if name in values)
-    fresh = experiment.design.placement == "fresh"
-    return FioRequest(
-        copied=tuple(path for path in arms if fresh and path.startswith("/")),
-        options=tuple({**dict(cell.options), **dict(variant.options)}.items()),
-        tool="command",
-        fio=python,
-        target=target.real_path,
-        target_kind="device" if target.kind == "block" else target.kind,
-        runtime=given.timeout,
-        ramp=0.0,
-        seed=seed,
-        workdir=workdir,
-        launcher=launcher,
-        words=filled(given.words, values),
-        reset=tuple(filled(words, values) for words in given.reset),
-        only_reads=given.only_reads,
-        measures=measured_by(experiment),
-    )
+from iodelta.workload.model import FioResult, FioRun
 
 
 def kept_of(run: FioRun, result: FioResult) -> dict[str, Any]:

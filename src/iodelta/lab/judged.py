@@ -8,11 +8,47 @@ from pathlib import Path
 
 from iodelta.errors import MeasureError
 from iodelta.lab.account import Account
-from iodelta.lab.folder import Folder, Started
+from iodelta.lab.folder import JOURNAL, PLAN, Finished, Folder, Started
 from iodelta.lab.plan import Plan, host_of
 from iodelta.lab.record import read_trial
 from iodelta.trial import Trial
 from iodelta.verdict import Judgement, Rules, judge_all, next_step
+
+
+def read_plan(folder: Folder) -> Plan:
+    """Return the plan of a folder, unchanged since it was made. Raises MeasureError, and RequestError for path mode."""
+    folder.check_times()
+    plan = folder.read_plan(Plan).by_its_own_order()
+    cells = {cell.name for cell in plan.experiment.cells}
+    variants = {variant.name for variant in plan.experiment.variants}
+    begun = set()
+    for number, event in enumerate(folder.events(), 1):
+        why = ""
+        if isinstance(event, Started):
+            begun.add(event.trial)
+            if not (event.cell in cells and event.variant in variants):
+                why = f"trial {event.trial} is of a cell or variant that the plan does not have"
+        elif isinstance(event, Finished) and event.trial not in begun:
+            why = f"trial {event.trial} ended, and no line before says that it began"
+        if why:
+            raise MeasureError(
+                f"damaged: {why}",
+                place=f"{folder.path / JOURNAL}:{number}",
+                remedy="restore a copy of the folder, if you have one",
+            )
+    if plan.experiment.baseline not in variants:
+        raise MeasureError(
+            "damaged: the baseline is none of its variants",
+            place=str(folder.path / PLAN),
+        )
+    return plan
+
+
+def rules_of(plan: Plan, state: Account) -> Rules:
+    """Return the rules in force: the plan's, or with the reserve released once the run was extended."""
+    if state.extended is None:
+        return plan.rules
+    return plan.rules.extended(state.extended.blocks)
 
 
 def open_cells(plan: Plan, state: Account, judgement: Judgement) -> list[str]:

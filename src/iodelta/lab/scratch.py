@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 
 from iodelta.errors import RefusedError
+from iodelta.experiment.model import SCRATCH_SIZE
 from iodelta.lab.guard import SCRATCH, read_only, refuse_at_once, scratch_directory
 from iodelta.lab.plan import Plan
 from iodelta.lab.progress import Control
@@ -15,9 +16,6 @@ from iodelta.probe.made import made_file
 from iodelta.probe.topology import Target, resolve, status
 from iodelta.workload.layout import prepare
 from iodelta.workload.leftovers import marked
-
-SCRATCH_SIZE = 1 << 30
-"""Bytes of a scratch file when no size is given."""
 
 
 @contextlib.contextmanager

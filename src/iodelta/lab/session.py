@@ -21,20 +21,16 @@ from iodelta.lab.diskstate import Known, state_known
 from iodelta.lab.folder import (
     CALIBRATION,
     ENVIRONMENT,
-    JOURNAL,
     NOTHING,
-    PLAN,
     Abandoned,
     Extended,
-    Finished,
     Folder,
     Session,
-    Started,
     now,
 )
 from iodelta.lab.instrument import look_closer
 from iodelta.lab.integrity import check_uncut
-from iodelta.lab.judged import judge_folder, usable_trials
+from iodelta.lab.judged import judge_folder, read_plan, rules_of, usable_trials
 from iodelta.lab.plan import Plan, host_of
 from iodelta.lab.progress import Control, Watcher
 from iodelta.lab.runner import Outcome, Runner
@@ -45,7 +41,6 @@ from iodelta.machine import Machine, throw_away
 from iodelta.probe.environment import environment
 from iodelta.probe.sysfs import boot_id
 from iodelta.probe.topology import Target
-from iodelta.verdict import Rules
 
 
 def start(
@@ -70,42 +65,6 @@ def start(
             folder.remove()
         raise
     return folder
-
-
-def read_plan(folder: Folder) -> Plan:
-    """Return the plan of a folder, unchanged since it was made. Raises MeasureError, and RequestError for path mode."""
-    folder.check_times()
-    plan = folder.read_plan(Plan).by_its_own_order()
-    cells = {cell.name for cell in plan.experiment.cells}
-    variants = {variant.name for variant in plan.experiment.variants}
-    begun = set()
-    for number, event in enumerate(folder.events(), 1):
-        why = ""
-        if isinstance(event, Started):
-            begun.add(event.trial)
-            if not (event.cell in cells and event.variant in variants):
-                why = f"trial {event.trial} is of a cell or variant that the plan does not have"
-        elif isinstance(event, Finished) and event.trial not in begun:
-            why = f"trial {event.trial} ended, and no line before says that it began"
-        if why:
-            raise MeasureError(
-                f"damaged: {why}",
-                place=f"{folder.path / JOURNAL}:{number}",
-                remedy="restore a copy of the folder, if you have one",
-            )
-    if plan.experiment.baseline not in variants:
-        raise MeasureError(
-            "damaged: the baseline is none of its variants",
-            place=str(folder.path / PLAN),
-        )
-    return plan
-
-
-def rules_of(plan: Plan, state: Account) -> Rules:
-    """Return the rules in force: the plan's, or with the reserve released once the run was extended."""
-    if state.extended is None:
-        return plan.rules
-    return plan.rules.extended(state.extended.blocks)
 
 
 def without(experiment: Experiment, unavailable: dict[str, str]) -> Experiment:

@@ -21,13 +21,13 @@ from iodelta.errors import IodeltaError, RefusedError, RequestError
 from iodelta.experiment import Experiment, Option, facts, size_bytes
 from iodelta.experiment.command import only_reads, uses_target
 from iodelta.experiment.io_uring import TOOL, switches
-from iodelta.experiment.model import TARGET_CLASS
+from iodelta.experiment.model import SCRATCH_SIZE, TARGET_CLASS, mirrored
 from iodelta.jobfile import canonical
 from iodelta.knob import Knob, Restored, Saved, check, knob
 from iodelta.knob.affinity import Binding
-from iodelta.knob.mirror import PERMITTED, members_of, mirrored, options_of
+from iodelta.knob.mirror import PERMITTED, members_of, options_of
 from iodelta.knob.mirror import check_options as check_options_of_mirror
-from iodelta.lab.bench import Bench, Requests, Settings, background_words
+from iodelta.lab.bench import Bench, Settings, background_words
 from iodelta.lab.commands import makes_scratch, needs_fio, set_up
 from iodelta.lab.diskstate import Known, state_known
 from iodelta.lab.folder import Folder, KnobRestored, KnobSaved, now
@@ -40,7 +40,8 @@ from iodelta.lab.guard import (
 from iodelta.lab.plan import Plan
 from iodelta.lab.preparing import Cost, Preparation, cost_of, disk_of, prepared_first
 from iodelta.lab.progress import Control, Watcher
-from iodelta.lab.scratch import SCRATCH_SIZE, scratch_file
+from iodelta.lab.requests import Requests
+from iodelta.lab.scratch import scratch_file
 from iodelta.lab.turns import alone
 from iodelta.lab.undo import UndoLog, undo_log
 from iodelta.lab.workdir import workdir
@@ -280,7 +281,7 @@ def survey(machine: Machine, experiment: Experiment, *, engines: bool = True) ->
     _check_requests(requests)
     if experiment.of_command:
         command.python(machine)
-    tool = tool_of(experiment)
+    tool = experiment.tool
     if tool:
         # The built one is static, so it is asked here and copied to another machine only when it runs there.
         there = machine if tool.startswith("/") else LocalMachine()
@@ -409,11 +410,6 @@ def unsettable(
     return reasons
 
 
-def tool_of(experiment: Experiment) -> str:
-    """Return what makes the load where that is not fio itself; one experiment has one."""
-    return experiment.cells[0].option(TOOL) or ""
-
-
 def _tried(
     machine: Machine, requests: Requests
 ) -> tuple[dict[str, str], dict[str, str]]:
@@ -437,7 +433,7 @@ def _unpolled(machine: Machine, requests: Requests) -> dict[str, str]:
         for cell, variant in product(experiment.cells, experiment.variants)
         if io_uring.is_polling({**dict(cell.options), **dict(variant.options)})
     ]
-    if tool_of(experiment) and polling and disk and io_uring.cannot_poll(machine, disk):
+    if experiment.tool and polling and disk and io_uring.cannot_poll(machine, disk):
         return dict.fromkeys(polling, io_uring.NOT_POLLED)
     return {}
 
@@ -572,7 +568,7 @@ def ready(
         saved = {record.knob: record for record in log.keep(save)}
         for record in saved.values():
             folder.append(KnobSaved(now(), msgspec.to_builtins(record)))
-        tool = tool_of(plan.experiment)
+        tool = plan.experiment.tool
         requests = Requests(
             plan.experiment,
             target,

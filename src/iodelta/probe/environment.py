@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 
 from iodelta.machine import Machine
@@ -67,29 +64,3 @@ def _environment(reader: Reader, target: Target | None) -> Environment:
         now=host.now(reader),
         absent=reader.absent,
     )
-
-
-def sound(recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a recorded environment in the shape that readers rely on, sections of texts. The record may be another
-    version's or a stranger's; parts of another shape are left out."""
-    sections: dict[str, Any] = {}
-    for name, section in recorded.items():
-        if name == "devices":
-            sections[name] = (
-                [_texts(item) for item in section if isinstance(item, dict)]
-                if isinstance(section, list)
-                else []
-            )
-        elif isinstance(section, dict):
-            sections[name] = _texts(section)
-        elif isinstance(section, int):
-            sections[name] = section
-    return sections
-
-
-def _texts(section: Mapping[Any, Any]) -> Section:
-    return {
-        str(key): str(value)
-        for key, value in section.items()
-        if isinstance(value, str | int | float)
-    }

@@ -23,9 +23,9 @@ from iodelta.knob.registry import family, order
 from iodelta.knob.shell import Line, NoScript, Script, Steps, line_text, quoted
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Started
+from iodelta.lab.judged import read_plan
 from iodelta.lab.plan import Plan, Slot, trial_seed
-from iodelta.lab.session import read_plan
-from iodelta.lab.setup import any_writes, tool_of
+from iodelta.lab.setup import any_writes
 from iodelta.plural import plural
 from iodelta.probe.topology import Target
 from iodelta.report.derived import load
@@ -324,7 +324,7 @@ def script(
 ) -> str:
     """Return the script for these trials. Raises RequestError for settings or names that no script can hold."""
     experiment = plan.experiment
-    tool = "a command" if experiment.of_command else tool_of(experiment)
+    tool = "a command" if experiment.of_command else experiment.tool
     if tool:
         raise RequestError(
             f"a script is of fio's own trials; these were made with {inert(tool)}",

@@ -10,13 +10,12 @@ from itertools import chain, product, starmap
 import msgspec
 
 from iodelta.errors import IodeltaError, pasted
-from iodelta.experiment import Cell, Experiment, Variant, parse, shorthand, size_bytes
-from iodelta.experiment.model import PLACEBO, option_word
+from iodelta.experiment import Cell, Experiment, Variant, parse, size_bytes
+from iodelta.experiment.shorthand import shorthand
+from iodelta.experiment.model import PLACEBO, SCRATCH_SIZE, option_word
 from iodelta.grouping import grouped
-from iodelta.lab.bench import Requests
 from iodelta.lab.plan import Plan
-from iodelta.lab.scratch import SCRATCH_SIZE
-from iodelta.lab.setup import tool_of
+from iodelta.lab.requests import Requests
 from iodelta.probe.topology import Target
 from iodelta.study.words import inert, setting
 from iodelta.workload.fio import command_of
@@ -61,7 +60,7 @@ def again(plan: Plan, target: Target | None, version: tuple[int, int]) -> Again:
         parts=parts,
         settings=tuple(_all_settings(experiment)),
         backgrounds=tuple((name, load) for name, load in loads if load),
-        tool="command" if experiment.of_command else tool_of(experiment) or "fio",
+        tool="command" if experiment.of_command else experiment.tool or "fio",
     )
 
 

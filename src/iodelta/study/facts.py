@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 from iodelta.audit import Facts
-from iodelta.knob.mirror import mirrored
+from iodelta.experiment.model import mirrored
 from iodelta.lab.plan import Plan
 
 

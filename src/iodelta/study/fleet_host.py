@@ -15,9 +15,9 @@ from iodelta.grouping import grouped
 from iodelta.lab.account import OVER
 from iodelta.lab.account import Account as Journal
 from iodelta.lab.folder import JOURNAL, Folder
+from iodelta.lab.judged import read_plan
 from iodelta.lab.plan import Plan
 from iodelta.lab.seal import sha256
-from iodelta.lab.session import read_plan
 from iodelta.plural import plural
 from iodelta.stats.hosts import FEWEST_BLOCKS
 from iodelta.stats.special import stdtr

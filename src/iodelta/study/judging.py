@@ -12,7 +12,7 @@ import msgspec
 
 from iodelta.audit import audit_trials
 from iodelta.bundle.packed import is_own, opened
-from iodelta.decoding import converted
+from iodelta.decoding import converted, sound
 from iodelta.errors import MeasureError
 from iodelta.experiment.order import place_of
 from iodelta.lab.account import Account as Journal
@@ -20,12 +20,16 @@ from iodelta.lab.calibration import Calibration, doubt
 from iodelta.lab.folder import CALIBRATION, Folder
 from iodelta.lab.instrument import seen
 from iodelta.lab.integrity import integrity, sealed
-from iodelta.lab.judged import counted_trials, judge_folder, usable_trials
+from iodelta.lab.judged import (
+    counted_trials,
+    judge_folder,
+    read_plan,
+    rules_of,
+    usable_trials,
+)
 from iodelta.lab.opened import believing
 from iodelta.lab.plan import Plan, warnings
 from iodelta.lab.remake import line_of
-from iodelta.lab.session import read_plan, rules_of
-from iodelta.probe.environment import sound
 from iodelta.probe.topology import Target
 from iodelta.study.again import again
 from iodelta.study.best import best

@@ -96,8 +96,7 @@ def own_folder(path: Path) -> Layout:
     from iodelta.ingest.options import workload
     from iodelta.lab.account import Account
     from iodelta.lab.integrity import integrity
-    from iodelta.lab.judged import usable_trials
-    from iodelta.lab.session import read_plan
+    from iodelta.lab.judged import read_plan, usable_trials
     from iodelta.study.facts import options_of
     from iodelta.trial import Quantity
 
@@ -164,8 +163,7 @@ def own_audit(path: Path) -> OwnAudit:
     """Return what the rules find in the trials of an experiment folder. Raises MeasureError."""
     from iodelta.lab.account import Account
     from iodelta.lab.integrity import integrity
-    from iodelta.lab.judged import usable_trials
-    from iodelta.lab.session import read_plan
+    from iodelta.lab.judged import read_plan, usable_trials
     from iodelta.study.facts import facts_of
     from iodelta.study.system import recorded_environment, system
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from iodelta.bundle.packed import Packed, is_own, opened
+from iodelta.decoding import sound
 from iodelta.errors import RequestError
 from iodelta.lab.folder import Folder
-from iodelta.probe.environment import sound
 from iodelta.stats.effect import Estimate, hodges_lehmann
 from iodelta.stats.stalls import trials_needed
 from iodelta.study.changed import refuse_changed

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from iodelta.knob.files import active
+from iodelta.decoding import active, sound
 from iodelta.lab.folder import ENVIRONMENT, Folder
-from iodelta.probe.environment import sound
 from iodelta.study.words import inert, size
 
 Environment = Mapping[str, Any]

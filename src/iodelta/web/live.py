@@ -26,12 +26,17 @@ from iodelta.lab.folder import (
     Started,
 )
 from iodelta.lab.journal import READINGS, whole
-from iodelta.lab.judged import counted_trials, judge_folder, seconds_left
+from iodelta.lab.judged import (
+    counted_trials,
+    judge_folder,
+    read_plan,
+    rules_of,
+    seconds_left,
+)
 from iodelta.lab.opened import read_member
 from iodelta.lab.plan import Plan
 from iodelta.lab.record import read_trial
 from iodelta.lab.seal import Seal, read_seal
-from iodelta.lab.session import read_plan, rules_of
 from iodelta.report.stories.underway import ahead, beyond_budget
 from iodelta.stats.forget import forget_patterns
 from iodelta.trial import Trial

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Folder
-from iodelta.lab.judged import counted_trials, usable_trials
-from iodelta.lab.session import read_plan
+from iodelta.lab.judged import counted_trials, read_plan, usable_trials
 from iodelta.machine import Machine
 from iodelta.parts.mirrors.catalogue import POLICIES
 from iodelta.parts.scenarios import slowing

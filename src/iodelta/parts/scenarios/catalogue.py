@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 
 from iodelta.errors import RequestError
 from iodelta.lab.folder import EXPERIMENT, Folder
+from iodelta.lab.judged import read_plan
 from iodelta.lab.progress import Watcher
-from iodelta.lab.session import read_plan, settle_pending
+from iodelta.lab.session import settle_pending
 from iodelta.machine import Machine
 from iodelta.parts.scenarios import (
     btrfs_read_policy,
