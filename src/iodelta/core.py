@@ -173,7 +173,7 @@ CORE = Part(
             values="iodelta.report.formats.bmf:of_comparison",
         ),
         Kind(
-            "iodelta.study.preparation:DiskPlanAnswer",
+            "iodelta.study.planned:DiskPlanAnswer",
             "iodelta.report.stories.disk_plan:of_disk_plan",
             "survey.cost | survey.target.path",
         ),
@@ -278,7 +278,7 @@ CORE = Part(
         ),
         Document(
             "iodelta.prepare-plan/1",
-            "iodelta.study.preparation:DiskPlanAnswer",
+            "iodelta.study.planned:DiskPlanAnswer",
             "iodelta prepare --dry-run",
         ),
         Document(

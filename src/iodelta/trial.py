@@ -296,6 +296,12 @@ class Trial(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
     source: Place = Place("")
 
+    @property
+    def problem(self) -> str:
+        """Return why it cannot be used; empty when it can."""
+        hard = [finding for finding in self.findings if finding.severity == "hard"]
+        return "; ".join(f"{finding.explanation} ({finding.rule})" for finding in hard)
+
     def direction(self, kind: Kind) -> Direction | None:
         """Return the direction ``kind``, or None when the trial did none of it."""
         return next((d for d in self.directions if d.kind == kind), None)

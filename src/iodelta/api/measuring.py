@@ -15,15 +15,15 @@ from iodelta.api.machines import Say, contacts
 from iodelta.api.planning import Looked
 from iodelta.errors import RequestError
 from iodelta.experiment import Experiment, overridden, parse, seconds
-from iodelta.experiment.shorthand import shorthand
 from iodelta.experiment.command import placed
 from iodelta.experiment.options import QUICK, tables
+from iodelta.experiment.shorthand import shorthand
 from iodelta.experiment.source import COMMAND_LINE, text_of
 from iodelta.lab.account import Account
 from iodelta.lab.folder import Folder
+from iodelta.lab.judged import read_plan
 from iodelta.lab.progress import Control, Watcher
 from iodelta.lab.remake import remade
-from iodelta.lab.judged import read_plan
 from iodelta.lab.session import go, start
 from iodelta.lab.turns import alone, patiently
 from iodelta.machine import Machine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -12,7 +12,9 @@ from iodelta.audit.columns import naming
 from iodelta.audit.model import Evidence
 from iodelta.audit.numbers import known, number, parts
 from iodelta.ingest import Run
-from iodelta.ingest.layouts import Entry, Layout
+
+if TYPE_CHECKING:
+    from iodelta.ingest.layouts import Entry, Layout
 
 _LOADED = re.compile(r"\b(?:with|on|loaded|load|busy)\b", re.IGNORECASE)
 _IDLE = re.compile(r"\b(?:no|without|off|idle|unloaded)\b", re.IGNORECASE)

@@ -18,7 +18,6 @@ from iodelta.bisect.tree import Unbuildable
 from iodelta.errors import MeasureError, RequestError
 from iodelta.experiment import Experiment, parse
 from iodelta.experiment.model import variant
-from iodelta.lab.bench import problem_of
 from iodelta.lab.commands import SetupError
 from iodelta.lab.folder import Finished, Folder, Session, Started, now
 from iodelta.lab.judged import read_plan
@@ -151,7 +150,7 @@ class CellMeasure:
             except SetupError as error:
                 raise Unbuildable(error.what[:300]) from error
             value = value_of(trial, self._metric)[0]
-            problem = problem_of(trial)
+            problem = trial.problem
             if not problem and math.isfinite(value) and value > 0:
                 return Reading(value, time.monotonic() - begun, trial.number)
             problem = problem or f"{self._metric.name} has no value in this trial"
@@ -225,7 +224,7 @@ class CellMeasure:
                 if trial is None:
                     raise Stopped
                 self.folder.append(
-                    Finished(now(), number, time.monotonic() - begun, problem_of(trial))
+                    Finished(now(), number, time.monotonic() - begun, trial.problem)
                 )
         return trial
 

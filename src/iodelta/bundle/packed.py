@@ -5,21 +5,25 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
-from iodelta.bundle.archive import MANIFEST, Manifest, digest_of, looks_packed, unpacked
 from iodelta.decoding import from_json
 from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.folder import EXPERIMENT, JOURNAL, RAW, Event, Folder, kind_of
 from iodelta.lab.opened import has_member
+
+if TYPE_CHECKING:
+    from iodelta.bundle.archive import Manifest
 
 
 class Packed(Folder):
     """The folder in a bundle; ``digest`` is the bundle's SHA-256."""
 
     def __init__(self, path: Path) -> None:
+        from iodelta.bundle.archive import digest_of, unpacked
+
         super().__init__(path)
         self.manifest: Manifest
         self.manifest, self._members = unpacked(path)
@@ -73,6 +77,8 @@ class Packed(Folder):
 
 def is_bundle(path: Path | str) -> bool:
     """Return whether this file is a bundle, sound or not."""
+    from iodelta.bundle.archive import looks_packed  # of a folder nothing is unpacked
+
     return looks_packed(Path(path))
 
 
@@ -87,6 +93,8 @@ def is_nameless(folder: Folder) -> bool:
     """
     if isinstance(folder, Packed):
         return not folder.manifest.identity_kept
+    from iodelta.bundle.archive import MANIFEST, Manifest
+
     if not folder.has(MANIFEST):
         return False
     try:

@@ -162,8 +162,8 @@ def _question(asked: Asked) -> tuple[str, Experiment]:
 
     from iodelta.api.own_command import of_file
     from iodelta.experiment import parse
-    from iodelta.experiment.shorthand import shorthand
     from iodelta.experiment.options import specs, tables
+    from iodelta.experiment.shorthand import shorthand
     from iodelta.experiment.source import COMMAND_LINE
 
     given = {name: vars(asked).get(name) for name in specs()}

@@ -4,22 +4,27 @@ The file is TOML, the shorthand builds the same ``Experiment``; neither touches 
 fio's names and spelling. Lists expand: every combination of listed values is a cell.
 """
 
-from iodelta.experiment.disk import parse_disk
-from iodelta.experiment.file import load, parse
-from iodelta.experiment.model import (
-    Cell,
-    Condition,
-    Design,
-    Experiment,
-    Option,
-    Prepare,
-    Subject,
-    Target,
-    Variant,
-)
-from iodelta.experiment.prepare import DiskQuestion
-from iodelta.experiment.shorthand import disk_text, overridden, shorthand, toml_text
-from iodelta.experiment.values import seconds, size_bytes
+from typing import TYPE_CHECKING
+
+from iodelta.lazily import found_in
+
+if TYPE_CHECKING:
+    from iodelta.experiment.disk import parse_disk
+    from iodelta.experiment.file import load, parse
+    from iodelta.experiment.model import (
+        Cell,
+        Condition,
+        Design,
+        Experiment,
+        Option,
+        Prepare,
+        Subject,
+        Target,
+        Variant,
+    )
+    from iodelta.experiment.prepare import DiskQuestion
+    from iodelta.experiment.shorthand import disk_text, overridden, toml_text
+    from iodelta.experiment.values import seconds, size_bytes
 
 __all__ = [
     "Cell",
@@ -38,7 +43,11 @@ __all__ = [
     "parse",
     "parse_disk",
     "seconds",
-    "shorthand",
     "size_bytes",
     "toml_text",
 ]
+
+if not TYPE_CHECKING:  # else mypy would take every name for one of this module's
+    __getattr__ = found_in(
+        __name__, "model", "values", "shorthand", "prepare", "file", "disk"
+    )

@@ -6,6 +6,8 @@ names, so that a depth is called the same in every table and chart; the letters 
 
 from __future__ import annotations
 
+import math
+
 from iodelta.experiment.values import size_bytes
 from iodelta.jobfile import canonical
 
@@ -67,3 +69,8 @@ def switches(name: str, value: str | None) -> tuple[str, ...]:
 def allowed() -> str:
     """Return the options of a workload of ``t/io_uring``, for a message."""
     return ", ".join(dict.fromkeys((*DEFAULTS, *SWITCHES, *LETTERS)))
+
+
+def seconds(ramp: float, runtime: float) -> int:
+    """Return how long a run is: its first second or its ramp is dropped, its last is not printed."""
+    return max(1, math.ceil(ramp)) + math.ceil(runtime) + 1

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from iodelta.experiment import Cell, Experiment, Option, Variant, size_bytes
 from iodelta.experiment.io_uring import TOOL
-from iodelta.probe.made import made
 from iodelta.stats.carry import MEMORIES, Levels, carry_over
 from iodelta.stats.effect import log_ratios
 from iodelta.trial import Trial
@@ -63,6 +62,8 @@ def forbidden(
         return "t/io_uring only reads here"
     if survey.target.kind == "directory" and not survey.scratch:
         return "the target is a directory of files"
+    from iodelta.probe.made import made
+
     if survey.scratch or survey.writes or made(machine, survey.target) or destroy:
         return ""
     return f"it needs trials that write; --destroy {survey.target.path} allows them"

@@ -68,12 +68,6 @@ def background_words(
     )
 
 
-def problem_of(trial: Trial) -> str:
-    """Return why a trial cannot be used; empty when it can."""
-    hard = [finding for finding in trial.findings if finding.severity == "hard"]
-    return "; ".join(f"{finding.explanation} ({finding.rule})" for finding in hard)
-
-
 def lone_device(
     cell: Cell, variant: Variant, condition: Condition, target: Target
 ) -> str | None:

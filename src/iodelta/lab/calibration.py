@@ -14,6 +14,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -25,10 +26,7 @@ from iodelta.jobfile import canonical
 from iodelta.lab.aftermath import Aftermath
 from iodelta.lab.folder import CALIBRATION
 from iodelta.lab.plan import make_plan
-from iodelta.lab.undo import state_directory
-from iodelta.machine import Machine
 from iodelta.plural import plural
-from iodelta.probe.topology import Target
 from iodelta.stats.calibration import (
     Noise,
     alarms_beyond,
@@ -39,6 +37,10 @@ from iodelta.stats.calibration import (
 from iodelta.stats.stalls import CONFIDENCE, excluded, stalled_trials
 from iodelta.trial import Finding, Trial
 from iodelta.verdict import Judgement, Metric, value_of
+
+if TYPE_CHECKING:
+    from iodelta.machine import Machine
+    from iodelta.probe.topology import Target
 
 INJECTED = (0.01, 0.02, 0.035)
 """Known slow-downs, of the size that mailing lists argue about."""
@@ -299,6 +301,8 @@ def merged(old: Calibration | None, new: Calibration) -> Calibration:
 
 def stored() -> Mapping[str, Calibration]:
     """Return all calibrations of this machine, by key; none where there is no file or it cannot be read."""
+    from iodelta.lab.undo import state_directory
+
     try:
         return from_json(
             (state_directory() / CALIBRATION).read_bytes(), dict[str, Calibration]
@@ -325,6 +329,8 @@ def calibrations_for(
 
 def store(calibration: Calibration) -> Path:
     """Keep a calibration with the others. Raises OSError."""
+    from iodelta.lab.undo import state_directory
+
     path = state_directory() / CALIBRATION
     path.parent.mkdir(parents=True, exist_ok=True)
     everything = {

@@ -10,24 +10,25 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from iodelta.errors import IodeltaError, LostError, MachineError
 from iodelta.experiment import Cell, Variant
-from iodelta.lab.bench import Bench
 from iodelta.lab.folder import Folder, Kept, now
 from iodelta.lab.plan import Plan
-from iodelta.lab.progress import Control
-from iodelta.lab.undo import undo_by, undo_log
-from iodelta.lab.workdir import workdir
-from iodelta.machine import Machine
 from iodelta.probe import profile, stages
 from iodelta.probe.profile import Profile
 from iodelta.probe.stages import TRACEFS, Stage
 from iodelta.workload.model import FioRun
 from iodelta.workload.result import read_run
+
+if TYPE_CHECKING:
+    from iodelta.lab.bench import Bench
+    from iodelta.lab.progress import Control
+    from iodelta.machine import Machine
 
 FILE = "instruments.json"
 
@@ -107,6 +108,8 @@ class _Look:
     def __call__(self, cell: Cell, variant: Variant) -> Looked:
         looked = Looked(cell.name, variant.name)
         if "perf" in self.use:
+            from iodelta.lab.workdir import workdir
+
             with workdir(self.machine) as place:
                 done = self.bench.unmeasured(
                     cell,
@@ -162,6 +165,8 @@ def _instance(
     machine: Machine, bench: Bench, plan: Plan, folder: Folder
 ) -> Iterator[str]:
     """A tracing instance of our own; its removal is in an undo log before it is made, as for any setting."""
+    from iodelta.lab.undo import undo_by, undo_log
+
     instance = f"{TRACEFS}/instances/iodelta-{plan.identifier}"
     with undo_log(machine, f"{plan.identifier}-instrument", folder.path) as log:
         if not stages.mounted(machine):

@@ -13,7 +13,15 @@ import msgspec
 from msgspec.structs import replace
 
 from iodelta.errors import RequestError
-from iodelta.experiment import Cell, Condition, Experiment, Variant, facts, size_bytes
+from iodelta.experiment import (
+    Cell,
+    Condition,
+    Experiment,
+    Variant,
+    facts,
+    io_uring,
+    size_bytes,
+)
 from iodelta.experiment.command import measured_by
 from iodelta.experiment.io_uring import TOOL
 from iodelta.experiment.model import Measure
@@ -26,7 +34,6 @@ from iodelta.trial import Finding, Kind
 from iodelta.verdict import Metric, Rules, metric, metrics_for
 from iodelta.verdict.metrics import COMMAND
 from iodelta.verdict.rules import LOOKS, CarryOver
-from iodelta.workload import io_uring
 
 
 class Slot(msgspec.Struct, frozen=True):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from iodelta.lab.folder import Folder
-from iodelta.lab.progress import Watcher
-from iodelta.machine import Machine
 from iodelta.part import Remake, load, parts
+
+if TYPE_CHECKING:
+    from iodelta.lab.progress import Watcher
+    from iodelta.machine import Machine
 
 
 def line_of(folder: Folder) -> str:

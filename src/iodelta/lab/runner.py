@@ -16,7 +16,7 @@ import msgspec
 
 from iodelta.errors import IodeltaError, LostError, MeasureError
 from iodelta.lab.account import Account
-from iodelta.lab.bench import Bench, problem_of
+from iodelta.lab.bench import Bench
 from iodelta.lab.boots import Boots, NotBootedError
 from iodelta.lab.folder import (
     Abandoned,
@@ -349,7 +349,7 @@ class Runner:
             )
             return None
         if trial is not None:
-            self._append(Finished(now(), number, self._lap(), problem_of(trial)))
+            self._append(Finished(now(), number, self._lap(), trial.problem))
             if self._state.is_usable(number):
                 self._trials[number] = trial
                 self._watcher.measured(trial)

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from iodelta.bundle.pseudonyms import is_nameless, nameless
 from iodelta.grouping import grouped
 from iodelta.study.words import inert
 
@@ -282,6 +281,8 @@ def differences(
     first: Mapping[str, Any], other: Mapping[str, Any]
 ) -> tuple[Differing, ...]:
     """Return what differs between two recorded environments; names do not count if one side has had them removed."""
+    from iodelta.bundle.pseudonyms import is_nameless, nameless
+
     if is_nameless(first) or is_nameless(other):
         first, other = nameless(first), nameless(other)
     before, after = _comparable(first, other), _comparable(other, first)

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from iodelta.errors import RefusedError
+from iodelta.lab.disksession import DiskPlan, DiskSurvey
 from iodelta.lab.diskstate import findings
 from iodelta.lab.plan import Plan, boot_seconds, warnings
 from iodelta.lab.setup import Survey
@@ -57,6 +58,16 @@ class PlanAnswer(msgspec.Struct, frozen=True):
     bundle: FromBundle | None = None
     """Where somebody else's experiment comes from."""
     schema: Literal["iodelta.plan/1"] = "iodelta.plan/1"
+
+
+class DiskPlanAnswer(msgspec.Struct, frozen=True):
+    """What a preparation would do, and what was seen of the disk. Nothing was changed to find it out."""
+
+    plan: DiskPlan
+    survey: DiskSurvey
+    refused: str = ""
+    """Why the disk would not be written to; empty when it would."""
+    schema: Literal["iodelta.prepare-plan/1"] = "iodelta.prepare-plan/1"
 
 
 def plan_answer(

@@ -13,8 +13,6 @@ from iodelta.decoding import converted
 from iodelta.experiment import Experiment, Prepare
 from iodelta.grouping import grouped
 from iodelta.lab.account import Account
-from iodelta.lab.bench import problem_of
-from iodelta.lab.disksession import DiskPlan, DiskSurvey, read_plan
 from iodelta.lab.diskstate import Known, findings
 from iodelta.lab.folder import Folder, Preparing, Session
 from iodelta.lab.plan import kinds_of
@@ -121,18 +119,10 @@ class PrepareAnswer(msgspec.Struct, frozen=True):
         return 0 if self.disk.state == "steady" else 3
 
 
-class DiskPlanAnswer(msgspec.Struct, frozen=True):
-    """What a preparation would do, and what was seen of the disk. Nothing was changed to find it out."""
-
-    plan: DiskPlan
-    survey: DiskSurvey
-    refused: str = ""
-    """Why the disk would not be written to; empty when it would."""
-    schema: Literal["iodelta.prepare-plan/1"] = "iodelta.prepare-plan/1"
-
-
 def prepared(folder: Folder) -> PrepareAnswer:
     """Return a folder of a preparation alone, complete or still being written. Raises MeasureError for a damaged one."""
+    from iodelta.lab.disksession import read_plan
+
     plan = read_plan(folder)
     folder.check_journal()
     account = Account(folder.events())
@@ -177,6 +167,7 @@ def _account(
     folder: Folder, account: Account, prepare: Prepare, begun: Preparing
 ) -> DiskAccount:
     """Return what became of the disk of one machine."""
+
     rounds = rounds_of(folder, account, begun.machine)
     steps = [step for step in account.steps.values() if step.machine == begun.machine]
     fills = [step.written for step in steps if step.step == "fill"]
@@ -241,7 +232,7 @@ def disk_findings(
             for metric in metrics
             if metric.name.endswith((".iops", ".bandwidth"))
         ]
-        sound = [trial for trial in trials if not problem_of(trial)]
+        sound = [trial for trial in trials if not trial.problem]
         in_time = sorted(sound, key=lambda trial: trial.number)
         arms = grouped(in_time, lambda trial: (trial.cell, trial.variant))
         for cell, variant in product(experiment.cells, experiment.variants):

@@ -2,8 +2,9 @@
 
 The functions that judge are imported on first use: a plan needs none of them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from iodelta.lazily import found_in
 from iodelta.verdict.metrics import Metric, metric, metrics_for, value_of
 from iodelta.verdict.model import (
     Change,
@@ -45,10 +46,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # else mypy would take every name for one of this module's
-
-    def __getattr__(name: str) -> Any:
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from iodelta.verdict import judge
-
-        return getattr(judge, name)
+    __getattr__ = found_in(__name__, "judge")

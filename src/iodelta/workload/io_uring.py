@@ -16,7 +16,6 @@ from iodelta.experiment import io_uring as options
 from iodelta.experiment.values import size_bytes
 from iodelta.machine import LocalMachine, Machine
 from iodelta.probe.sysfs import attribute
-from iodelta.tools.fio import REMEDY, built_fio
 from iodelta.trial import Direction, Finding, Quantity
 from iodelta.workload.ending import ending, finding
 from iodelta.workload.io_uring_lines import ERRORS, RATE, TROUBLE, Second, mean
@@ -40,6 +39,8 @@ def program(machine: Machine, tool: str, workdir: str = "") -> str:
     """
     if tool != options.IO_URING:
         return tool
+    from iodelta.tools.fio import REMEDY, built_fio
+
     built = built_fio()
     if built is None:
         raise MeasureError(
@@ -58,6 +59,8 @@ def program(machine: Machine, tool: str, workdir: str = "") -> str:
 
 def usage(machine: Machine, path: str) -> frozenset[str]:
     """Return the letters of the switches that this ``t/io_uring`` has. Raises MeasureError when it is another program."""
+    from iodelta.tools.fio import REMEDY
+
     done = machine.run([path], timeout=10)
     letters = frozenset(
         re.findall(
@@ -117,14 +120,9 @@ def command(request: FioRequest) -> list[str]:
         *request.launcher,
         request.fio,
         *words,
-        f"-r{seconds(request.ramp, request.runtime)}",
+        f"-r{options.seconds(request.ramp, request.runtime)}",
         request.target,
     ]
-
-
-def seconds(ramp: float, runtime: float) -> int:
-    """Return how long a run is: its first second or its ramp is dropped, its last is not printed."""
-    return max(1, math.ceil(ramp)) + math.ceil(runtime) + 1
 
 
 def _dropped(request: FioRequest) -> int:

@@ -7,14 +7,17 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from iodelta.errors import RequestError
 from iodelta.lab.folder import Folder
-from iodelta.machine import Machine
-from iodelta.parts.scenarios.stage import Stage
-from iodelta.probe.topology import Target
+
+if TYPE_CHECKING:
+    from iodelta.machine import Machine
+    from iodelta.parts.scenarios.stage import Stage
+    from iodelta.probe.topology import Target
 
 Values = Mapping[str, str]
 """What fills the gaps ``@NAME@`` of a template, as TOML spells it."""

@@ -11,7 +11,7 @@ from iodelta.report.stories.story import PLAIN, Detail, Item, Story, section
 from iodelta.study.words import duration, inert, size
 
 if TYPE_CHECKING:  # a dry run does without statistics
-    from iodelta.study.preparation import DiskPlanAnswer
+    from iodelta.study.planned import DiskPlanAnswer
 
 
 def of_disk_plan(answer: DiskPlanAnswer, detail: Detail = PLAIN) -> Story:
