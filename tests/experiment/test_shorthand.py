@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from iodelta.errors import RequestError
 from iodelta.experiment import parse, seconds, size_bytes
-from iodelta.experiment.shorthand import shorthand
-from iodelta.experiment.shorthand import overridden
+from iodelta.experiment.shorthand import overridden, shorthand
 
 
 def words(*fio: str, variants: tuple[str, ...] = ("a:block.scheduler=none", "b")) -> str:

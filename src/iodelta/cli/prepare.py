@@ -98,8 +98,7 @@ def _begun(path: Path, asked: Asked) -> Folder | None:
     from iodelta.lab.turns import alone
     from iodelta.report.formats.terminal import labelled
     from iodelta.report.stories.disk_plan import facts
-    from iodelta.study.planned import refusal_text
-    from iodelta.study.preparation import DiskPlanAnswer
+    from iodelta.study.planned import DiskPlanAnswer, refusal_text
 
     name, base, is_file = "command line", Path(), path.suffix == ".toml"
     if is_file:

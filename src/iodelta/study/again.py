@@ -11,8 +11,8 @@ import msgspec
 
 from iodelta.errors import IodeltaError, pasted
 from iodelta.experiment import Cell, Experiment, Variant, parse, size_bytes
-from iodelta.experiment.shorthand import shorthand
 from iodelta.experiment.model import PLACEBO, SCRATCH_SIZE, option_word
+from iodelta.experiment.shorthand import shorthand
 from iodelta.grouping import grouped
 from iodelta.lab.plan import Plan
 from iodelta.lab.requests import Requests
