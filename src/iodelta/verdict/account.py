@@ -119,7 +119,7 @@ def _account(
             carry = Carry(change_of(left, unit.metric), relative(sign * adjusted))
         course = _course(numbers.d, unit, rules)
     stalls = None
-    if unit.singles:
+    if unit.singles and numbers is not None:
         every = counted(unit, used)
         stalls = Stalls(
             *(unit.stalled_by(used) or ((), ())),
@@ -130,17 +130,13 @@ def _account(
         )
     before = after = None
     if len(unit.baseline_values):
-        arms = unit.arms(used)
-        # For a rate ``arms`` are exchanged, so that a ratio above 1 is always worse (see ``Units.arms``).
-        if not means:
-            pair = np.median(unit.baseline_values), np.median(unit.variant_values)
-        elif unit.higher_is_better:
-            pair = arms.new.mean(), arms.old.mean()
-        else:
-            pair = (
-                arms.old.sum() / arms.old_weight.sum(),
-                arms.new.sum() / arms.new_weight.sum(),
-            )
+        pair = np.median(unit.baseline_values), np.median(unit.variant_values)
+        if means:
+            arms = unit.arms(used)
+            old = arms.old.sum() / arms.old_weight.sum()
+            pair = old, arms.new.sum() / arms.new_weight.sum()
+            # For a rate ``arms`` are exchanged, so that a ratio above 1 is always worse (see ``Units.arms``).
+            pair = pair[::-1] if unit.higher_is_better else pair
         before, after = (float(one) if np.isfinite(one) else None for one in pair)
     change, deployed = made.get("shown"), made.get("deployed")
     basis = trace.basis if "total" in made else "typical"

@@ -141,7 +141,9 @@ def blocks_of(trials: Iterable[Trial]) -> dict[int, Block]:
 
 def finished_of(blocks: Mapping[int, Block]) -> tuple[int, ...]:
     """Return the last trial number of each block."""
-    return tuple([max(map(_last_number, block.values())) for block in blocks.values()])
+    return tuple(
+        [max(runs[-1].number for runs in block.values()) for block in blocks.values()]
+    )
 
 
 def series_from(
@@ -157,25 +159,61 @@ def series_from(
     around: Surroundings = NOTHING,
 ) -> Series:
     """As ``series_of``, from blocks already sorted out."""
-    read = reader(metric)
-    arms = [
-        block.get(name, [])
-        for block, name in product(blocks.values(), (baseline, variant))
-    ]
-    thin = thin_tail(metric.name, list(chain.from_iterable(arms)))
+    read, names = reader(metric), (baseline, variant)
+    every = [block.get(name, []) for block in blocks.values() for name in names]
+    thin = thin_tail(metric.name, list(chain.from_iterable(every)))
     refused: list[Finding] = []
     missing: Counter[str] = Counter()
-    kept, values = _whole_pairs(
-        blocks if thin is None else {}, (baseline, variant), read, refused, missing
-    )
+    whole = blocks if thin is None else {}
+    kept, values = _whole_pairs(whole, names, read, refused, missing)
+    direct, uncounted, firsts = [], [], []
+    for number, old, new in kept:
+        places = [(runs[0].position, runs[0].number) for runs in (old, new)]
+        firsts.append(places[0] < places[1])
+        if not around.conditioning:
+            continue
+        # In superblocks (A A B B), the two trials in the middle: neighbours that both ran after a trial of the first
+        # arm, so that carry-over is the same in both. And the values of each arm's trials that do not count; nothing
+        # where an arm lacks some.
+        unpaid = around.conditioning.get(number, {})
+        first, name = (old[-1], variant) if firsts[-1] else (new[-1], baseline)
+        second = unpaid.get(name, ())[:1]
+        pair = (math.nan, math.nan)
+        if second and second[0].number == first.number + 1:
+            of = {first.variant: read(first)[0], name: read(second[0])[0]}
+            pair = (of[baseline], of[variant])
+        direct.append(pair)
+        a, b = ([read(one)[0] for one in unpaid.get(name, ())] for name in names)
+        uncounted.append(tuple(zip(a, b, strict=True)) if len(a) == len(b) else ())
     olds, news = [old for _, old, _ in kept], [new for _, _, new in kept]
-    # How many trials before a counted one do not count, at most.
-    own = chain.from_iterable(block.values() for block in around.conditioning.values())
+    at, weights, after, flags = ([], [], [], [])
+    for runs_of in (olds, news):
+        at.append(tuple([runs[-1].number for runs in runs_of]))
+        sums = [math.fsum(weight_of(one, metric) for one in runs) for runs in runs_of]
+        weights.append(tuple(sums))
+        after.append(tuple([_after(runs[0], around, names) for runs in runs_of]))
+        found = [
+            {finding.rule for one in runs for finding in one.findings}
+            for runs in runs_of
+        ]
+        flags.append(
+            tuple(
+                [tuple(sorted(r for r in one if r.startswith(FLAGS))) for one in found]
+            )
+        )
+
+    def ids(
+        known: Mapping[int, str], arm: Sequence[Sequence[Trial]]
+    ) -> tuple[str, ...]:
+        return tuple([known.get(runs[0].number, "") for runs in arm])
+
     # The median over blocks of what the two arms' bins or rounding may add up to.
-    widths = [
+    widths = sorted(
         resolution_of(old[0], metric) + resolution_of(new[0], metric)
         for _, old, new in kept
-    ]
+    )
+    own = chain.from_iterable(block.values() for block in around.conditioning.values())
+    place = f"cell {cell}, {metric.name}, {variant}"
     return Series(
         cell,
         metric,
@@ -184,34 +222,43 @@ def series_from(
         blocks=tuple([number for number, _, _ in kept]),
         baseline_values=tuple([a for a, _ in values]),
         variant_values=tuple([b for _, b in values]),
-        baseline_first=tuple(map(_is_first, olds, news)),
-        baseline_at=tuple(map(_last_number, olds)),
-        variant_at=tuple(map(_last_number, news)),
-        boots=()
-        if boots is None
-        else tuple(zip(_ids(boots, olds), _ids(boots, news), strict=True)),
-        hosts=() if hosts is None else _ids(hosts, olds),
+        baseline_first=tuple(firsts),
+        baseline_at=at[0],
+        variant_at=at[1],
+        boots=tuple(zip(ids(boots, olds), ids(boots, news), strict=True))
+        if boots is not None
+        else (),
+        hosts=() if hosts is None else ids(hosts, olds),
         incomplete=missing["blocks"],
         finished=finished,
-        findings=_findings(
-            cell, metric, (baseline, variant), missing, refused, len(blocks)
-        ),
-        refused=thin
-        and msgspec.structs.replace(
-            thin, place=f"cell {cell}, {metric.name}, {variant}"
-        ),
+        findings=_findings(cell, metric, names, missing, refused, len(blocks)),
+        refused=thin and msgspec.structs.replace(thin, place=place),
         arms=around.arms,
-        baseline_weights=_weights(olds, metric),
-        variant_weights=_weights(news, metric),
-        baseline_after=_afters(olds, around, baseline, variant),
-        variant_after=_afters(news, around, baseline, variant),
-        direct=_direct(kept, around, read, baseline, variant),
-        uncounted=_uncounted(kept, around, read, baseline, variant),
+        baseline_weights=weights[0],
+        variant_weights=weights[1],
+        baseline_after=after[0],
+        variant_after=after[1],
+        direct=tuple(direct),
+        uncounted=tuple(uncounted),
         conditioning=max(map(len, own), default=0),
-        resolution=(sorted(widths)[len(widths) // 2] if widths else 0.0),
-        baseline_flags=tuple(map(_flags, olds)),
-        variant_flags=tuple(map(_flags, news)),
+        resolution=widths[len(widths) // 2] if widths else 0.0,
+        baseline_flags=flags[0],
+        variant_flags=flags[1],
         started=tuple([min(old[0].started, new[0].started) for _, old, new in kept]),
+    )
+
+
+def _after(
+    trial: Trial, around: Surroundings, names: tuple[str, str]
+) -> tuple[float, ...]:
+    """Return the exposures of a trial: trials of neither arm, known or not, count half."""
+    before = around.before.get(trial.number, {})
+    old, new = (before.get(name, NONE) for name in names)
+    return tuple(
+        [
+            (1.0 / (1.0 - memory) + late - early) / 2.0
+            for memory, early, late in zip(MEMORIES, old, new, strict=True)
+        ]
     )
 
 
@@ -249,102 +296,6 @@ def _whole_pairs(
         kept.append((number, old, new))
         values.append(pair)
     return kept, values
-
-
-def _is_first(old: Sequence[Trial], new: Sequence[Trial]) -> bool:
-    return _place(old) < _place(new)
-
-
-def _last_number(runs: Sequence[Trial]) -> int:
-    return runs[-1].number
-
-
-def _place(runs: Sequence[Trial]) -> tuple[int, int]:
-    return runs[0].position, runs[0].number
-
-
-def _ids(ids: Mapping[int, str], blocks: Sequence[Sequence[Trial]]) -> tuple[str, ...]:
-    return tuple([ids.get(runs[0].number, "") for runs in blocks])
-
-
-def _weights(blocks: Sequence[Sequence[Trial]], metric: Metric) -> tuple[float, ...]:
-    """I/Os behind each block's value; 1 for a rate."""
-    return tuple(
-        [math.fsum(weight_of(trial, metric) for trial in runs) for runs in blocks]
-    )
-
-
-def _afters(
-    blocks: Sequence[Sequence[Trial]], around: Surroundings, baseline: str, variant: str
-) -> tuple[tuple[float, ...], ...]:
-    return tuple([_after(runs, around, baseline, variant) for runs in blocks])
-
-
-def _after(
-    runs: Sequence[Trial], around: Surroundings, baseline: str, variant: str
-) -> tuple[float, ...]:
-    """The exposures of the first of ``runs``: trials of neither arm, known or not, count half."""
-    before = around.before.get(runs[0].number, {})
-    arms = zip(
-        MEMORIES, before.get(variant, NONE), before.get(baseline, NONE), strict=True
-    )
-    return tuple(
-        [(1.0 / (1.0 - memory) + new - old) / 2.0 for memory, new, old in arms]
-    )
-
-
-def _flags(runs: Sequence[Trial]) -> tuple[str, ...]:
-    every = chain.from_iterable(trial.findings for trial in runs)
-    return tuple(
-        sorted({finding.rule for finding in every if finding.rule.startswith(FLAGS)})
-    )
-
-
-def _direct(
-    kept: Sequence[Kept],
-    around: Surroundings,
-    read: Callable[[Trial], Reading],
-    baseline: str,
-    variant: str,
-) -> tuple[Pair, ...]:
-    """In superblocks (A A B B), the two trials in the middle: neighbours that both ran after a trial of the first arm,
-    so that carry-over is the same in both."""
-    if not around.conditioning:
-        return ()
-    pairs = []
-    for number, old, new in kept:
-        unpaid = around.conditioning.get(number, {})
-        first, name = (
-            (old[-1], variant) if _place(old) < _place(new) else (new[-1], baseline)
-        )
-        second = unpaid.get(name, ())[:1]
-        pair = (math.nan, math.nan)
-        if second and second[0].number == first.number + 1:
-            values = {first.variant: read(first)[0], name: read(second[0])[0]}
-            pair = (values[baseline], values[variant])
-        pairs.append(pair)
-    return tuple(pairs)
-
-
-def _uncounted(
-    kept: Sequence[Kept],
-    around: Surroundings,
-    read: Callable[[Trial], Reading],
-    baseline: str,
-    variant: str,
-) -> tuple[tuple[Pair, ...], ...]:
-    """In superblocks the values of each arm's trials that do not count; nothing where an arm lacks some."""
-    if not around.conditioning:
-        return ()
-    uncounted_pairs = []
-    for number, _, _ in kept:
-        conditioning = around.conditioning.get(number, {})
-        old = [read(trial)[0] for trial in conditioning.get(baseline, ())]
-        new = [read(trial)[0] for trial in conditioning.get(variant, ())]
-        uncounted_pairs.append(
-            tuple(zip(old, new, strict=True)) if len(old) == len(new) else ()
-        )
-    return tuple(uncounted_pairs)
 
 
 def _value(

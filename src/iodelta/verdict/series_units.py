@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 
 from iodelta.plural import plural
 from iodelta.stats.boots import MIN_BOOTS, boot_means
-from iodelta.stats.carry import MEMORIES, exposures_of
+from iodelta.stats.carry import MEMORIES, approach, exposures_of
 from iodelta.stats.effect import log_ratios
 from iodelta.trial import Finding
 from iodelta.verdict.metrics import Metric
 from iodelta.verdict.rules import Rules
-from iodelta.verdict.series import Series
-from iodelta.verdict.uncounted import ahead_in, direct_of
+from iodelta.verdict.series import Pair, Series
 from iodelta.verdict.units import NO_WEIGHTS, Floats, Units, nothing_done
 
 LEAST_VALUE, MOST_VALUE = 1e-100, 1e100
 """Bounds of every rate, latency and count; squares of values between them neither overflow nor underflow."""
+
+MISSING = (np.nan, np.nan)
 
 NOTHING_DONE = math.log(1e6)
 """The log-ratio of a trial that did no I/O to one that did: a finite number that ranks as worse than any other."""
@@ -37,19 +38,13 @@ def units_of(
 ) -> Units:
     """Return the units of ``series``; ``ended`` are trial numbers after which a run stopped, ``trials_at`` the numbers
     of all trials of the variant. Never raises: units that cannot be judged carry the reason."""
-    columns = (
-        series.blocks,
-        series.baseline_values,
-        series.variant_values,
-        series.baseline_first,
-        series.baseline_at,
-        series.variant_at,
+    names = (
+        "blocks baseline_values variant_values baseline_first baseline_at variant_at"
     )
-    shortest = min(len(column) for column in columns)
-    lopsided = any(len(column) != shortest for column in columns) or any(
-        optional and len(optional) != shortest
-        for optional in (series.boots, series.hosts)
-    )
+    lengths = [len(getattr(series, name)) for name in names.split()]
+    shortest = min(lengths)
+    given = [len(one) for one in (series.boots, series.hosts) if one]
+    lopsided = {*lengths, *given} != {shortest}
     a = np.array(series.baseline_values[:shortest], dtype=float)
     b = np.array(series.variant_values[:shortest], dtype=float)
     place = f"cell {series.cell}, {series.metric.name}, {series.variant}"
@@ -95,8 +90,8 @@ def units_of(
         baseline_weights=np.array(series.baseline_weights[:shortest], dtype=float),
         variant_weights=np.array(series.variant_weights[:shortest], dtype=float),
         exposed=_exposed(series, shortest),
-        direct=direct_of(series, shortest),
-        ahead=ahead_in(series, shortest),
+        direct=_ratios(series.direct[:shortest], series),
+        ahead=_ahead(series, shortest),
         conditioning=series.conditioning,
         resolution=series.resolution,
         baseline_flags=series.baseline_flags[:shortest],
@@ -160,6 +155,34 @@ def _exposed(series: Series, count: int) -> Floats:
     return exposed
 
 
+def _ahead(series: Series, count: int) -> Floats:
+    """Per memory and block how far the variant's state is from being reached after its counted trial, less the same for
+    the baseline; nan where a trial is missing. No blocks outside superblocks."""
+    if not series.uncounted:
+        return np.empty((len(MEMORIES), 0))
+    weights = approach(series.conditioning)
+    before = weights.shape[1] - 1
+    counted = zip(
+        series.baseline_values[:count], series.variant_values[:count], strict=True
+    )
+    padded = [(MISSING,) * before + pairs for pairs in series.uncounted[:count]]
+    trials = []
+    for back in range(before, 0, -1):
+        trials.append(_ratios([pairs[-back] for pairs in padded], series))
+    return np.asarray(weights @ np.array([*trials, _ratios(list(counted), series)]))
+
+
+def _ratios(pairs: Sequence[Pair], series: Series) -> Floats:
+    """Log-ratios of the variant to the baseline, positive = worse; nan where one has no logarithm."""
+    old, new = np.array(pairs, dtype=float).reshape(-1, 2).T
+    ratios = np.full(len(old), np.nan)
+    known = (old > 0) & (new > 0) & np.isfinite(old) & np.isfinite(new)
+    ratios[known] = log_ratios(
+        old[known], new[known], higher_is_better=series.metric.better == "higher"
+    )
+    return ratios
+
+
 def _boots_differ(series: Series) -> bool:
     """Return whether the variants lie on different boots, so that the boot is the unit. Where boots hold both, as when
     a knob is switched within one, the block stays the unit."""
@@ -189,18 +212,18 @@ def _by_boot(
     ended: list[int],
 ) -> Units:
     """Return one unit per pair of boots: each boot's mean log value, boots of the two variants paired in run order."""
-    old_boots, old = boot_means(
-        _logs(units.baseline_values), [boot for boot, _ in boots]
-    )
-    new_boots, new = boot_means(
-        _logs(units.variant_values), [boot for _, boot in boots]
+    of_arms = zip(*boots, strict=True)
+    (old, old_rows), (new, new_rows) = (
+        _boots(values, own)
+        for values, own in zip(
+            (units.baseline_values, units.variant_values), of_arms, strict=True
+        )
     )
     pairs = min(len(old), len(new))
-    finished = []
-    old_rows = _rows_by_boot([boot for boot, _ in boots], old_boots[:pairs])
-    new_rows = _rows_by_boot([boot for _, boot in boots], new_boots[:pairs])
-    for one, other in zip(old_rows, new_rows, strict=True):
-        finished.append(max(last_at[one + other]))
+    old_rows, new_rows = old_rows[:pairs], new_rows[:pairs]
+    finished = [
+        max(last_at[one + other]) for one, other in zip(old_rows, new_rows, strict=True)
+    ]
     a, b = np.exp(old[:pairs]), np.exp(new[:pairs])
     old_at = np.array([units.baseline_at[rows[-1]] for rows in old_rows])
     new_at = np.array([units.variant_at[rows[-1]] for rows in new_rows])
@@ -241,12 +264,12 @@ def _by_boot(
     )
 
 
-def _rows_by_boot(boots: Sequence[str], wanted: Sequence[str]) -> list[list[int]]:
-    rows: dict[str, list[int]] = {boot: [] for boot in wanted}
+def _boots(values: Floats, boots: Sequence[str]) -> tuple[Floats, list[list[int]]]:
+    """Return each boot's mean log value and its rows, boots in first-seen order."""
+    rows: dict[str, list[int]] = {}
     for row, boot in enumerate(boots):
-        if boot in rows:
-            rows[boot].append(row)
-    return list(rows.values())
+        rows.setdefault(boot, []).append(row)
+    return boot_means(_logs(values), boots)[1], list(rows.values())
 
 
 def _hard(rule: str, place: str, explanation: str, remedy: str) -> Finding:

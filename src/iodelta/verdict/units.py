@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,12 @@ from iodelta.verdict.model import LARGEST
 Floats = NDArray[np.float64]
 
 NO_WEIGHTS: Floats = np.empty(0)
+
+COLUMNS = (
+    "d baseline_values variant_values numbers baseline_first baseline_at variant_at hosts coins baseline_weights "
+    "variant_weights exposed direct ahead baseline_flags variant_flags started"
+)
+"""The fields with one entry for each unit, arrays in their last dimension."""
 
 Stalled = tuple[tuple[int, ...], tuple[int, ...]]
 """Numbers of the trials of the variant and of the baseline that stalled."""
@@ -57,7 +64,7 @@ class Units:
     direct: Floats = field(default_factory=lambda: NO_WEIGHTS)
     """In superblocks the log-ratio of two neighbours that followed the same arm; nan where there are none."""
     ahead: Floats = field(default_factory=lambda: np.empty((len(MEMORIES), 0)))
-    """In superblocks what is still to come of the variant's state, by memory and unit (see ``uncounted.ahead_in``)."""
+    """In superblocks what is still to come of the variant's state, by memory and unit (see ``series_units``)."""
     conditioning: int = 0
     resolution: float = 0.0
     baseline_flags: tuple[tuple[str, ...], ...] = ()
@@ -105,30 +112,15 @@ class Units:
     def part(self, start: int, stop: int | None = None) -> Units:
         """Its units from ``start`` to ``stop``, as if the others had not been run."""
         cut = slice(start, stop)
-        ended = tuple(n - start for n in self.ended if n > start)
-        if stop is not None:
-            ended = tuple(n for n in ended if n <= stop - start)
-        return replace(
-            self,
-            d=self.d[cut],
-            baseline_values=self.baseline_values[cut],
-            variant_values=self.variant_values[cut],
-            numbers=self.numbers[cut],
-            baseline_first=self.baseline_first[cut],
-            baseline_at=self.baseline_at[cut],
-            variant_at=self.variant_at[cut],
-            hosts=self.hosts[cut],
-            coins=self.coins[cut],
-            baseline_weights=self.baseline_weights[cut],
-            variant_weights=self.variant_weights[cut],
-            exposed=self.exposed[..., cut],
-            direct=self.direct[cut],
-            ahead=self.ahead[:, cut],
-            baseline_flags=self.baseline_flags[cut],
-            variant_flags=self.variant_flags[cut],
-            started=self.started[cut],
-            ended=ended,
-        )
+        ended = [n - start for n in self.ended if n > start]
+        columns: dict[str, Any] = {}
+        for name in COLUMNS.split():
+            column = getattr(self, name)
+            whole = isinstance(column, np.ndarray)
+            columns[name] = column[..., cut] if whole else column[cut]
+        most = len(self.d) if stop is None else stop - start
+        left = tuple(n for n in ended if stop is None or n <= most)
+        return replace(self, ended=left, **columns)
 
     @property
     def singles(self) -> tuple[Units, ...]:
