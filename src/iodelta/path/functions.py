@@ -56,34 +56,48 @@ def build() -> Built:
     """Compile both, once per version of the sources and of qemu's interface. Raises MeasureError."""
     sources = [SOURCES / name for name in PLUGIN]
     marks = SOURCES / "marks.c"
-    whole = [*sources, SOURCES / "plugin.h", SOURCES / "qemu.h", marks]
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in whole))
-    place = cache("plugin", digest.hexdigest()[:16])
-    place.mkdir(parents=True, exist_ok=True)
+    place = kept("", *sources, SOURCES / "plugin.h", SOURCES / "qemu.h", marks)
     mark = place / "mark"
-    layout = ("-Wl,--section-start=.marks=0x7e000000", "-Wl,--build-id=none")
     compiled(
         mark,
         marks,
-        "-nostdlib",
-        "-static",
-        "-fno-pie",
-        "-no-pie",
-        "-fno-stack-protector",
-        *layout,
+        *BARE,
+        "-Wl,--section-start=.marks=0x7e000000",
+        "-Wl,--build-id=none",
     )
     *others, last = sources
     for api in APIS:
         plugin = place / f"plugin-{api}.so"
         words = ("-shared", "-fPIC", f"-DAPI={api}")
         compiled(plugin, last, *words, *map(str, others))
-        if _accepted(plugin):
+        # qemu that loads it, started without a machine, ends by itself.
+        command = "qemu-system-x86_64 -machine none -nodefaults -display none -accel tcg -S -monitor stdio -plugin"
+        done = subprocess.run(
+            [*command.split(), f"{plugin},out=/dev/null"],
+            input=b"quit\n",
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        if not done.returncode:
             return Built(str(plugin), str(mark))
     raise MeasureError(
         "this qemu does not load TCG plugins",
         place="qemu-system-x86_64",
         remedy="use a build of qemu with TCG plugins; Debian's has them",
     )
+
+
+BARE = ("-nostdlib", "-static", "-fno-pie", "-no-pie", "-fno-stack-protector")
+"""gcc's words for a guest's program without a C library."""
+
+
+def kept(kind: str, *sources: Path) -> Path:
+    """Return the directory of the cache for what is compiled from these sources."""
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources))
+    place = cache("plugin", f"{kind}{digest.hexdigest()[:16]}")
+    place.mkdir(parents=True, exist_ok=True)
+    return place
 
 
 def compiled(made: Path, source: Path, *words: str) -> None:
@@ -104,26 +118,6 @@ def compiled(made: Path, source: Path, *words: str) -> None:
         )
     # So a build that is killed does not leave half a file under this name.
     draft.replace(made)
-
-
-def _accepted(plugin: Path) -> bool:
-    """Return whether qemu loads it: started without a machine it ends by itself."""
-    words = [
-        "qemu-system-x86_64",
-        "-machine",
-        "none",
-        "-nodefaults",
-        "-display",
-        "none",
-        "-accel",
-        "tcg",
-        "-S",
-    ]
-    words += ["-plugin", f"{plugin},out=/dev/null", "-monitor", "stdio"]
-    done = subprocess.run(
-        words, input=b"quit\n", capture_output=True, timeout=60, check=False
-    )
-    return done.returncode == 0
 
 
 class Symbols:

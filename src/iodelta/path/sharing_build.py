@@ -4,7 +4,6 @@ with the installed qemu."""
 from __future__ import annotations
 
 import functools
-import hashlib
 import shutil
 import subprocess
 import tempfile
@@ -14,14 +13,13 @@ from pathlib import Path
 import msgspec
 
 from iodelta.errors import MeasureError
-from iodelta.path.functions import APIS, SOURCES, compiled
-from iodelta.tools.cache import cache
+from iodelta.path.functions import APIS, BARE, SOURCES, compiled, kept
 from iodelta.vm.boot import DETERMINISTIC, QEMU
 
 NAMES = ("moved.c", "alternate.c", "selftest.S")
 
 PROGRAM = (
-    *("-nostdlib", "-static", "-fno-pie", "-no-pie", "-fno-stack-protector"),
+    *BARE,
     *("-Wl,-Ttext-segment=0x7d000000", "-Wl,--section-start=.marks=0x7e000000"),
     "-Wl,--build-id=none",
 )
@@ -64,10 +62,7 @@ def build() -> Built:
             remedy="Debian: apt-get install gcc",
         )
     sources = [SOURCES / name for name in NAMES]
-    whole = [*sources, SOURCES / "qemu.h"]
-    content = b"".join(path.read_bytes() for path in whole)
-    place = cache("plugin", f"moved-{hashlib.sha256(content).hexdigest()[:16]}")
-    place.mkdir(parents=True, exist_ok=True)
+    place = kept("moved-", *sources, SOURCES / "qemu.h")
     program, firmware = place / "alternate", place / "selftest.bin"
     compiled(program, sources[1], *PROGRAM)
     compiled(firmware, sources[2], *FIRMWARE)
@@ -101,10 +96,16 @@ def emulated(
 ) -> tuple[list[str], str]:
     """Run a firmware in qemu with a plugin. Returns the plugin's files, empty if they do not exist, and why."""
     with tempfile.TemporaryDirectory() as place:
-        words = [QEMU, "-machine", "q35", "-cpu", "qemu64", "-m", "16"]
-        words += ["-smp", str(cpus), *DETERMINISTIC, "-display", "none"]
-        words += ["-nodefaults", "-no-user-config", "-bios", str(firmware)]
-        words += ["-device", "isa-debug-exit,iobase=0xf4", "-plugin", plugin]
+        words = f"{QEMU} -machine q35 -cpu qemu64 -m 16 -smp {cpus} -display none -nodefaults -no-user-config".split()
+        words += [
+            *DETERMINISTIC,
+            "-bios",
+            str(firmware),
+            "-device",
+            "isa-debug-exit,iobase=0xf4",
+            "-plugin",
+            plugin,
+        ]
         try:
             done = subprocess.run(
                 words,

@@ -21,27 +21,23 @@ _POWER, _LATENCY = 10, 10
 def clocks(megahertz: Sequence[int], cpus: int) -> bytes:
     """Return the table, whole, for ``-acpitable file=``: every CPU has these clocks, given in falling order."""
     register = struct.pack("<BHBBBBQ", 0x82, 12, _SYSTEM_IO, 8, 0, 0, PORT) + b"\x79\0"
+    buffer = _sized(b"\x11", _integer(len(register)) + register)
     states = [
         _package(
             *map(_integer, (clock, _POWER * clock, _LATENCY, _LATENCY, number, number))
         )
         for number, clock in enumerate(megahertz)
     ]
-    names = b"".join(
-        (
-            _name(b"_PCT", _package(_buffer(register), _buffer(register))),
-            _name(b"_PSS", _package(*states)),
-            _name(b"_PPC", _integer(0)),
-        )
-    )
-    scopes = (
+    objects = {
+        b"_PCT": _package(buffer, buffer),
+        b"_PSS": _package(*states),
+        b"_PPC": _integer(0),
+    }
+    names = b"".join(b"\x08" + name + value for name, value in objects.items())
+    body = b"".join(
         _sized(b"\x10", b"\\\x2f\x03_SB_CPUS" + b"C%03X" % cpu + names)
         for cpu in range(cpus)
     )
-    return _table(b"".join(scopes))
-
-
-def _table(body: bytes) -> bytes:
     head = struct.pack(
         "<4sIBB6s8sI4sI",
         b"SSDT",
@@ -58,16 +54,8 @@ def _table(body: bytes) -> bytes:
     return head[:9] + bytes([-sum(head + body) % 256]) + head[10:] + body
 
 
-def _name(name: bytes, value: bytes) -> bytes:
-    return b"\x08" + name + value
-
-
 def _package(*values: bytes) -> bytes:
     return _sized(b"\x12", bytes([len(values)]) + b"".join(values))
-
-
-def _buffer(data: bytes) -> bytes:
-    return _sized(b"\x11", _integer(len(data)) + data)
 
 
 def _integer(value: int) -> bytes:

@@ -222,7 +222,8 @@ class Guest:
 
     def _trouble(self, console: bytes, *, over: bool) -> str:
         if b"Kernel panic" in console:
-            return f"the guest's kernel panicked: {_panic(console)}"
+            line = console[console.rfind(b"Kernel panic") :].split(b"\n")[0]
+            return f"the guest's kernel panicked: {''.join(last_lines(line, 1))}"
         if _size(self._directory / "console") > self._limits.console:
             return f"the guest flooded its console with more than {self._limits.console >> 10} KiB"
         if _size(self._directory / "out") > self._limits.output:
@@ -242,19 +243,18 @@ class Guest:
             return f"the guest ended before its output was complete (qemu's exit code {self._process.returncode}){words}"
         if _cpu_seconds(self.pid) > self._limits.cpu > 0:
             return f"the guest did not end within {self._limits.cpu:.0f} s of CPU time"
-        if self._silence() > self._limits.silent > 0:
+        # Seconds of CPU time since qemu last wrote something.
+        spent, written = (
+            _cpu_seconds(self.pid),
+            sum(map(_size, self._directory.iterdir())),
+        )
+        if written != self._written:
+            self._written, self._heard = written, spent
+        if spent - self._heard > self._limits.silent > 0:
             return f"the guest hangs: no sign of progress in {self._limits.silent:.0f} s of CPU time"
         if self._seconds > self._limits.seconds:
             return f"the guest did not end within {self._limits.seconds:.0f} s"
         return ""
-
-    def _silence(self) -> float:
-        """Seconds of qemu's CPU time since it last wrote something."""
-        spent = _cpu_seconds(self.pid)
-        written = sum(map(_size, self._directory.iterdir()))
-        if written != self._written:
-            self._written, self._heard = written, spent
-        return spent - self._heard
 
     def __enter__(self) -> Guest:
         return self
@@ -327,16 +327,11 @@ def why_no_kvm() -> str:
 def last_lines(console: bytes, count: int = TAIL) -> tuple[str, ...]:
     """Return the last lines of a console, without control characters that a terminal would obey."""
     text = console[-16384:].decode("utf-8", "replace").replace("\r", "")
-    return tuple(_printable(line)[:400] for line in text.splitlines()[-count:])
-
-
-def _printable(line: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in line)
-
-
-def _panic(console: bytes) -> str:
-    line = console[console.rfind(b"Kernel panic") :].split(b"\n")[0]
-    return "".join(last_lines(line, 1))
+    lines = text.splitlines()[-count:]
+    return tuple(
+        "".join(letter if letter.isprintable() else "?" for letter in line)[:400]
+        for line in lines
+    )
 
 
 def _cpu_seconds(pid: int) -> float:

@@ -38,13 +38,11 @@ def nodes(disks: Sequence[Disk]) -> tuple[str, ...]:
     paths = []
     for disk in disks:
         number, per_bus[disk.bus] = per_bus[disk.bus], per_bus[disk.bus] + 1
-        letter = chr(ord("a") + number)
+        prefix = {"virtio": "vd", "scsi": "sd"}.get(disk.bus)
         paths.append(
-            {
-                "virtio": f"/dev/vd{letter}",
-                "scsi": f"/dev/sd{letter}",
-                "nvme": f"/dev/nvme{number}n1",
-            }[disk.bus]
+            f"/dev/{prefix}{chr(ord('a') + number)}"
+            if prefix
+            else f"/dev/nvme{number}n1"
         )
     return tuple(paths)
 

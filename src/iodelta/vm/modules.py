@@ -5,7 +5,7 @@ from __future__ import annotations
 import lzma
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -55,13 +55,15 @@ class Modules:
         missing: dict[str, str] = {}
         for name in names:
             try:
-                for path in self._closure(name, ()):
-                    if path not in load:
-                        load.append(path)
+                load += [path for path in self._closure(name, ()) if path not in load]
             except KeyError as error:
-                reason = self._why(name, str(error.args[0]))
-                if reason:
-                    missing[name] = reason
+                # Built in, and where only the running kernel knows, is not missing.
+                option = OPTIONS.get(name, "")
+                if self._config.get(option) != "y" and (self._config or self._files):
+                    lacks = f"module {error.args[0]}"
+                    if option and self._config and option not in self._config:
+                        lacks = f"CONFIG_{option}"
+                    missing[name] = f"needs {name}: kernel has no {lacks}"
         return Needed(tuple(load), missing)
 
     def _closure(self, name: str, above: tuple[str, ...]) -> list[str]:
@@ -75,23 +77,21 @@ class Modules:
         depends, before = requirements(unpacked(path))
         files: list[str] = []
         for other in before:
+            # A soft dependency names an algorithm: ``crc32c`` comes from crc32c_generic, ``blake2b-256`` from
+            # blake2b_generic (``MODULE_ALIAS_CRYPTO`` in the kernel's crypto/).
+            plain = _name(other)
+            providers = (
+                plain,
+                f"{plain}_generic",
+                re.sub(r"_?\d+$", "", plain) + "_generic",
+            )
             known = next(
-                (provider for provider in _providers(other) if provider in self._files),
-                None,
+                (provider for provider in providers if provider in self._files), None
             )
             files += self._closure(known, (*above, name)) if known else []
         for other in depends:
             files += self._closure(other, (*above, name))
         return [*dict.fromkeys(files), str(path)]
-
-    def _why(self, name: str, absent: str) -> str:
-        """Return why a module is unavailable; empty for one that is built in, and where only the running kernel knows."""
-        option = OPTIONS.get(name, "")
-        if self._config.get(option) == "y" or not (self._config or self._files):
-            return ""
-        if option and self._config and option not in self._config:
-            return f"needs {name}: kernel has no CONFIG_{option}"
-        return f"needs {name}: kernel has no module {absent}"
 
 
 OPTIONS = {
@@ -158,11 +158,3 @@ def unpacked(path: Path) -> bytes:
 def _name(file: str) -> str:
     """Return a module's name: the kernel does not distinguish ``-`` and ``_``."""
     return _SUFFIX.sub("", file).replace("-", "_")
-
-
-def _providers(wanted: str) -> Iterable[str]:
-    """Return a soft dependency names an algorithm: ``crc32c`` comes from crc32c_generic, ``blake2b-256`` from
-    blake2b_generic (``MODULE_ALIAS_CRYPTO`` in the kernel's crypto/)."""
-    plain = _name(wanted)
-    short = re.sub(r"_?\d+$", "", plain)
-    return plain, f"{plain}_generic", f"{short}_generic"

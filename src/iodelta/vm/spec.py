@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -102,25 +102,26 @@ def _parsed(text: str) -> Spec:
 def changed(spec: Spec, settings: Mapping[str, str]) -> Spec:
     """``spec`` with a variant's ``kernel``, ``kernel.cmdline`` and ``vm.NAME``: a disk or target takes the place of
     those it has. Raises RequestError."""
-    words: list[str] = []
-    for name, value in settings.items():
-        if name.startswith("vm."):
-            words.append(f"{name.removeprefix('vm.')}={value}")
-    of_variant = _parsed(",".join(["", *words]))
-    given = {word.partition("=")[0] for word in words}
-    values: dict[str, object] = {}
-    for name in (*NUMBERS, "cpufreq"):
-        if name in given:
-            values[name] = getattr(of_variant, name)
-    if "disk" in given:
-        values["disks"] = of_variant.disks
-    if "target" in given:
-        values["target"] = of_variant.target
-        values["options"] = of_variant.options
+    given = {
+        name.removeprefix("vm."): value
+        for name, value in settings.items()
+        if name.startswith("vm.")
+    }
+    of_variant = _parsed(
+        ",".join(["", *(f"{name}={value}" for name, value in given.items())])
+    )
+    fields = {
+        "disk": ("disks",),
+        "target": ("target", "options"),
+        **{name: (name,) for name in (*NUMBERS, "cpufreq")},
+    }
+    taken = [
+        field for name, of_name in fields.items() if name in given for field in of_name
+    ]
+    values: dict[str, object] = {field: getattr(of_variant, field) for field in taken}
     if "kernel" in settings:
         values["kernel"] = settings["kernel"]
-    cmdline = settings.get("kernel.cmdline")
-    if cmdline:
+    if cmdline := settings.get("kernel.cmdline"):
         values["cmdline"] = f"{spec.cmdline} {cmdline}".strip()
     whole = msgspec.structs.replace(spec, **values)
     _check(whole)
@@ -146,12 +147,25 @@ def _check(spec: Spec) -> None:
 def _disk(text: str) -> Disk:
     what, *options = text.split(":")
     flags = [option for option in options if option in BUSES or option == "kept"]
-    named = [_option(option) for option in options if option not in flags]
-    _check_disk_options(named)
+    named = tuple(_option(option) for option in options if option not in flags)
+    for name, value in named:
+        if name in (*LIMITS, "error"):
+            _whole(name, value)
+        elif name != "latency" or not re.fullmatch(r"\d+(us|ms)", value):
+            raise _refuse(f"a disk has no {name}={value}")
     bus = next((flag for flag in reversed(flags) if flag in BUSES), "virtio")
     kept = "kept" in flags
-    if re.fullmatch(r"\d+[kmgt]?", what, re.IGNORECASE):
-        return Disk(bus, "", _size(what), kept, tuple(named))
+    if match := re.fullmatch(r"(\d+)([kmgt]?)", what, re.IGNORECASE):
+        size = int(match[1]) << (10 * UNITS.index(match[2].lower()))
+        if size < 1 << 20 or size % 512:
+            raise _refuse(
+                f"a disk of {what} is too small, or not a whole number of sectors"
+            )
+        if size > LARGEST:
+            raise _refuse(
+                f"a disk of {what} is too large: {LARGEST >> 40}t is the most"
+            )
+        return Disk(bus, "", size, kept, named)
     if kept or any(name == "latency" for name, _ in named):
         raise _refuse(
             "kept and latency are for emulated disks, which are given by a size"
@@ -164,29 +178,7 @@ def _disk(text: str) -> Disk:
         )
     if "," in what:
         raise _refuse("a disk's path must be without a comma")
-    return Disk(bus, os.path.abspath(what), 0, False, tuple(named))
-
-
-def _check_disk_options(options: Iterable[tuple[str, str]]) -> None:
-    for name, value in options:
-        if name in (*LIMITS, "error"):
-            _whole(name, value)
-        elif name != "latency" or not re.fullmatch(r"\d+(us|ms)", value):
-            raise _refuse(f"a disk has no {name}={value}")
-
-
-def _size(text: str) -> int:
-    """Bytes of an emulated disk, as in ``4g``. Raises RequestError."""
-    digits = text.rstrip("kmgtKMGT")
-    unit = text[len(digits) :].lower()
-    size = int(digits) << (10 * UNITS.index(unit))
-    if size < 1 << 20 or size % 512:
-        raise _refuse(
-            f"a disk of {text} is too small, or not a whole number of sectors"
-        )
-    if size > LARGEST:
-        raise _refuse(f"a disk of {text} is too large: {LARGEST >> 40}t is the most")
-    return size
+    return Disk(bus, os.path.abspath(what), 0, False, named)
 
 
 def _clocks(text: str) -> tuple[int, ...]:
@@ -202,13 +194,10 @@ def _clocks(text: str) -> tuple[int, ...]:
 
 def _names(text: str) -> tuple[str, ...]:
     """Modules or programs. Raises RequestError."""
-    return tuple(map(_named, text.split(":")))
-
-
-def _named(text: str) -> str:
-    if not re.fullmatch(r"[\w./+-]+", text):
-        raise _refuse(f"{text!r} is neither a module nor a program")
-    return text
+    for name in text.split(":"):
+        if not re.fullmatch(r"[\w./+-]+", name):
+            raise _refuse(f"{name!r} is neither a module nor a program")
+    return tuple(text.split(":"))
 
 
 def _option(text: str) -> tuple[str, str]:

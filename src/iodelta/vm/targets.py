@@ -71,25 +71,34 @@ filesystem() {  # filesystem TYPE
 }
 """
 
-_MD = {"programs": ("mdadm",), "options": ("disks", "layout", "chunk", "size")}
-_BTRFS = {
-    "modules": ("configfs", "null_blk", "btrfs"),
-    "programs": ("mkfs.btrfs", "btrfs"),
-    "options": ("disks", "size"),
-}
+_NULL = ("configfs", "null_blk")
 
 
 def _md(level: int, about: str) -> GuestTarget:
+    options = ("disks", "layout", "chunk", "size")
     return GuestTarget(
-        about, f"array {level}", ("configfs", "null_blk", f"raid{level}"), **_MD
+        about, f"array {level}", (*_NULL, f"raid{level}"), ("mdadm",), options
     )
 
 
 def _btrfs(profile: str) -> GuestTarget:
+    about = f"btrfs, data and metadata {profile}, of null_blk disks"
     return GuestTarget(
-        f"btrfs, data and metadata {profile}, of null_blk disks",
+        about,
         f"pool {profile}",
-        **_BTRFS,
+        (*_NULL, "btrfs"),
+        ("mkfs.btrfs", "btrfs"),
+        ("disks", "size"),
+    )
+
+
+def _filesystem(kind: str) -> GuestTarget:
+    return GuestTarget(
+        f"{kind} on a null_blk",
+        f"filesystem {kind}",
+        (*_NULL, kind),
+        (f"mkfs.{kind}",),
+        ("size",),
     )
 
 
@@ -120,13 +129,13 @@ TARGETS: Mapping[str, GuestTarget] = {
     "dm-linear": GuestTarget(
         "device mapper over a null_blk",
         "mapped linear",
-        ("configfs", "null_blk", "dm-mod"),
+        (*_NULL, "dm-mod"),
         ("dmsetup",),
     ),
     "dm-delay": GuestTarget(
         "device mapper's delay (ms=1) over a null_blk; granular to a jiffy, so not a calibrated delay",
         "mapped delay ${ms:-1}",
-        ("configfs", "null_blk", "dm-delay"),
+        (*_NULL, "dm-delay"),
         ("dmsetup",),
         ("ms",),
     ),
@@ -134,20 +143,8 @@ TARGETS: Mapping[str, GuestTarget] = {
         f"btrfs-{profile}": _btrfs(profile)
         for profile in ("single", "raid0", "raid1", "raid10")
     },
-    "ext4": GuestTarget(
-        "ext4 on a null_blk",
-        "filesystem ext4",
-        ("configfs", "null_blk", "ext4"),
-        ("mkfs.ext4",),
-        ("size",),
-    ),
-    "xfs": GuestTarget(
-        "xfs on a null_blk",
-        "filesystem xfs",
-        ("configfs", "null_blk", "xfs"),
-        ("mkfs.xfs",),
-        ("size",),
-    ),
+    "ext4": _filesystem("ext4"),
+    "xfs": _filesystem("xfs"),
     "ublk-null": GuestTarget(
         "ublk's null target, served by rublk",
         "quiet rublk add null -q ${queues:-1} -d ${depth:-64}; made=/dev/ublkb0\n"
@@ -175,13 +172,11 @@ def find(kind: str) -> GuestTarget:
 def script(kind: str, options: Mapping[str, str]) -> str:
     """Return the script that makes it. Raises RequestError for an unknown option."""
     target = find(kind)
-    target_options = {
-        name: value for name, value in options.items() if name in target.options
-    }
+    own = {name: value for name, value in options.items() if name in target.options}
     rest = {
         name: value
         for name, value in options.items()
-        if name not in (*target_options, *target.parameters)
+        if name not in (*own, *target.parameters)
     }
     if rest and "null_blk" not in target.modules:
         raise RequestError(
@@ -189,21 +184,17 @@ def script(kind: str, options: Mapping[str, str]) -> str:
             place="machine",
             remedy=target.about,
         )
-    if not target_options.get("disks", "4").isdigit() or not re.fullmatch(
-        r"[nfo][1-9]|", target_options.get("layout", "")
+    if not own.get("disks", "4").isdigit() or not re.fullmatch(
+        r"[nfo][1-9]|", own.get("layout", "")
     ):
         raise RequestError("disks is a number, layout n2, f2 or o2", place="machine")
-    default = {
-        "disks": "2"
-        if kind in ("md-raid1", "btrfs-raid1", "btrfs-raid0", "btrfs-single")
-        else "4"
+    pair = kind in ("md-raid1", "btrfs-raid1", "btrfs-raid0", "btrfs-single")
+    values = {
+        "disks": "2" if pair else "4",
+        **own,
+        "attributes": " ".join(f"{name}={value}" for name, value in rest.items()),
     }
-    lines = [
-        f"{name}='{value}'" for name, value in {**default, **target_options}.items()
-    ]
-    lines.append(
-        f"attributes='{' '.join(f'{name}={value}' for name, value in rest.items())}'"
-    )
+    lines = [f"{name}='{value}'" for name, value in values.items()]
     return "\n".join(
         [*lines, COMMON, target.script, f'ln -sfn "$made" {PLACE}', 'printf %s "$made"']
     )

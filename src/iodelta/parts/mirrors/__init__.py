@@ -20,27 +20,27 @@ PART = Part(
         Kind(
             f"{_HERE}.calibrate:Calibration",
             f"{_HERE}.story:of_calibration",
-            f"{_HERE}.sheet:of_calibration",
+            "members",
         ),
         Kind(
             f"{_HERE}.answers:ExplainAnswer",
             f"{_HERE}.story:of_explanations",
-            f"{_HERE}.sheet:of_explanations",
+            "policies.explanations",
         ),
         Kind(
             f"{_HERE}.answers:MirrorAnswer",
             f"{_HERE}.story:of_mirror",
-            f"{_HERE}.sheet:of_mirror",
+            "runs",
         ),
         Kind(
             f"{_HERE}.answers:PolicyListAnswer",
             f"{_HERE}.story:of_policies",
-            f"{_HERE}.sheet:of_policies",
+            "policies policies.parameters",
         ),
         Kind(
             f"{_HERE}.answers:SimulationAnswer",
             f"{_HERE}.story:of_simulation",
-            f"{_HERE}.sheet:of_simulation",
+            "predictions",
         ),
     ),
     documents=(
