@@ -48,6 +48,16 @@ def test_no_identity_is_left_in_further_runs_of_a_boot(tmp_path: Path) -> None:
     assert b"blofeld" not in packed.more[0].output
 
 
+def test_a_sender_keeps_more_out(tmp_path: Path) -> None:
+    folder = carried(tmp_path / "folder", blocks=1, text=_asking("Does Project Nautilus get faster?"))
+    assert held(pack(folder, machine=NOBODY).data, ["Nautilus"]) == ["Nautilus"]
+    made = pack(folder, machine=NOBODY, remove=["Project Nautilus"])
+    assert held(made.data, ["Nautilus"]) == []
+    assert ("secret", "secret-1", "Project Nautilus") in made.replaced
+    with pytest.raises(RequestError, match="a bundle keeps it in running text"):
+        pack(folder, machine=NOBODY, remove=["fio"])
+
+
 def test_this_machine_is_in_no_byte_of_a_bundle_of_its_own(tmp_path: Path) -> None:
     """With all that is found here put where text may stand; short names and plain words only stand as names."""
     mine = {word: kind for word, kind in of_this_machine().items() if len(word) > 3 and word.isascii()}

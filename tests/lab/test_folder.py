@@ -82,8 +82,9 @@ def test_a_line_that_no_seal_covers_and_nobody_can_read_is_named_by_file_and_lin
         folder.events()
 
 
-def test_one_writer_at_a_time(folder: Folder) -> None:
-    with folder.writing(), pytest.raises(RequestError, match="another iodelta"), Folder.open(folder.path).writing():
+def test_one_writer_at_a_time_and_who_it_is(folder: Folder) -> None:
+    why = rf"another iodelta \(process {os.getpid()}\) is writing to this folder"
+    with folder.writing(), pytest.raises(RequestError, match=why), Folder(folder.path).writing():
         pass
 
 

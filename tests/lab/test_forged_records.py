@@ -242,3 +242,44 @@ def test_a_member_is_a_regular_file(folder: Path, name: str, kind: Callable[[Pat
         assert code in (0, 1, 2, 3, 4), said
         assert "root:" not in said
     assert threading.active_count() < 20
+
+
+HISTORY = [
+    *(
+        ["history", "show"],
+        ["history", "check"],
+        ["history", "rebuild"],
+        ["history", "scan"],
+        ["history", "alert", "1"],
+    ),
+    *(["history", "show", "--format", "json"], ["history", "annotate", "--at", "2026-01-02", "x"]),
+]
+
+
+def test_a_forged_history_is_a_message_in_every_command(folder: Path, tmp_path: Path) -> None:
+    place, sound = tmp_path / "history", tmp_path / "sound"
+    assert ask(["history", "add", "--history", str(sound)], folder)[0] == 0
+    (log,) = sound.glob("*.jsonl")
+    failed = []
+    for number in range(60):
+        chance = random.Random(number)
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(sound, place)
+        lines, chain, written = [json.loads(line) for line in log.read_bytes().splitlines()], "", []
+        at = chance.randrange(len(lines))
+        lines[at] = forged(lines[at], chance)
+        for event in lines:
+            if isinstance(event, dict):
+                event.pop("chain", None)
+            line = json.dumps(event).encode()
+            if line.startswith(b"{") and len(line) > 2:
+                line, chain = chained(chain, line)
+            written.append(line + b"\n")
+        (place / log.name).write_bytes(b"".join(written))
+        words = chance.choice(HISTORY)
+        signal.alarm(240)
+        done = CliRunner().invoke(cli, [*words, "--history", str(place)])
+        signal.alarm(0)
+        if done.exception is not None and not isinstance(done.exception, IodeltaError | SystemExit):
+            failed.append((number, words, lines[at], repr(done.exception)[:300]))
+    assert failed == []

@@ -9,7 +9,7 @@ import fcntl
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +61,14 @@ class Packing(msgspec.Struct, frozen=True):
 
 @believing
 def pack(
-    folder: Folder, *, keep_identity: bool = False, machine: Literals | None = None
+    folder: Folder,
+    *,
+    keep_identity: bool = False,
+    machine: Literals | None = None,
+    remove: Sequence[str] = (),
 ) -> Packing:
-    """Pack a folder that no process writes to. ``machine``: identities of this machine, looked up by default.
+    """Pack a folder that no process writes to. ``machine``: identities of this machine, looked up by default; ``remove``:
+    further texts to replace.
 
     Raises RequestError for a folder in use or without a session, MeasureError for a damaged one.
     """
@@ -110,7 +115,7 @@ def pack(
                 known |= of_document(_json(file_name, data))
         for line in whole(contents[JOURNAL]):
             known |= of_document(_json(JOURNAL, line))
-        literals = known
+        literals = known | dict.fromkeys(remove, "secret")
         # Every word of the experiment: in running text, a name that equals one of them is ambiguous
         words = set()
         # The experiment without the parts that may contain names: question, target, commands
@@ -139,6 +144,13 @@ def pack(
             elif isinstance(node, str):
                 words.update(re.findall(r"[A-Za-z0-9_-]+|[A-Za-z0-9]+", node))
         names, contents = _cleaned(contents, literals, frozenset(words), lines)
+        for text in remove:
+            if text in names.only_as_names:
+                raise RequestError(
+                    "is short, or a word of the experiment itself: a bundle keeps it in running text",
+                    place=f"--remove {text}",
+                    remedy="give a longer text, or name the variant otherwise and measure again",
+                )
         contents[JOURNAL] = _journal(contents, names)
         name, state = names.text(name), names.text(state)
     # How many identities of each kind were replaced, and in how many places

@@ -24,6 +24,7 @@ SHOWN = 40
     """
 -o, --output FILE     The file to create (default: FOLDER.iodelta.tar.zst).
 --keep-identity       Keep host names, serial numbers and addresses.
+--remove TEXT*        Replace this text, too. Repeatable.
 --force
 --format
 """,
@@ -41,7 +42,7 @@ def command(asked: Asked) -> None:
     mount points, shares, passwords, tokens, keys, and paths outside of system directories are replaced, each by the
     same placeholder everywhere. The list is printed, but not packed. Of the kernel's command line, only words that
     matter for I/O are packed. What you wrote yourself (the question, names of variants, other paths) stays: read
-    `experiment.toml` before you send it.
+    `experiment.toml` before you send it, and keep more out with --remove.
     """
     from iodelta.bundle.archive import SUFFIX, sha256
     from iodelta.bundle.packed import Packed
@@ -56,7 +57,7 @@ def command(asked: Asked) -> None:
     check_free(place, force=asked.force)
     account = load(opened)
     refuse_changed(account.findings, str(asked.folder))
-    made = pack(opened, keep_identity=asked.keep_identity)
+    made = pack(opened, keep_identity=asked.keep_identity, remove=asked.remove)
     with drafted(place, "the bundle", force=asked.force) as draft:
         draft.write_bytes(made.data)
         # Read back, it must say what the folder says.
@@ -114,5 +115,6 @@ def _account(made: Packing, kept: bool) -> Iterator[str]:
     if made.left_out:
         more = f" and {len(made.left_out) - 8} more" if len(made.left_out) > 8 else ""
         yield f"Left out: {', '.join(map(inert, made.left_out[:8]))}{more}"
+    yield "To keep more out: --remove TEXT, once for each further name or word."
     if made.manifest.state not in ("complete", "budget"):
         yield f"The experiment is not complete ({inert(made.manifest.state)}): it cannot be reproduced."

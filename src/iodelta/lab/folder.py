@@ -14,7 +14,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, BinaryIO, Literal, TypeVar
@@ -486,10 +486,13 @@ class Folder:
                 f"damaged: {error}", place=str(self.path / name), remedy=_DAMAGED
             ) from error
 
-    def read_plan(self, kind: type[_T]) -> _T:
-        """Return the plan, with the experiment unchanged since it was fixed. Raises MeasureError."""
+    def read_plan(self, kind: type[_T], events: Sequence[Event] | None = None) -> _T:
+        """Return the plan, with the experiment unchanged since it was fixed; ``events``, where they were read already.
+
+        Raises MeasureError."""
+        events = self.events() if events is None else events
         planned = next(
-            (event for event in reversed(self.events()) if isinstance(event, Planned)),
+            (event for event in reversed(events) if isinstance(event, Planned)),
             None,
         )
         if planned is None:

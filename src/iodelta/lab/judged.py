@@ -18,11 +18,12 @@ from iodelta.verdict import Judgement, Rules, judge_all, next_step
 def read_plan(folder: Folder) -> Plan:
     """Return the plan of a folder, unchanged since it was made. Raises MeasureError, and RequestError for path mode."""
     folder.check_times()
-    plan = folder.read_plan(Plan).by_its_own_order()
+    events = folder.events()
+    plan = folder.read_plan(Plan, events).by_its_own_order()
     cells = {cell.name for cell in plan.experiment.cells}
     variants = {variant.name for variant in plan.experiment.variants}
     begun = set()
-    for number, event in enumerate(folder.events(), 1):
+    for number, event in enumerate(events, 1):
         why = ""
         if isinstance(event, Started):
             begun.add(event.trial)

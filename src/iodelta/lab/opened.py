@@ -142,14 +142,10 @@ def believing(read: Callable[P, R]) -> Callable[P, R]:
         try:
             return read(*args, **more)
         except (
-            *(
-                LookupError,
-                ValueError,
-                TypeError,
-                ArithmeticError,
-                AttributeError,
-                RecursionError,
-            ),
+            LookupError,
+            ValueError,
+            ArithmeticError,
+            RecursionError,
             msgspec.MsgspecError,
         ) as error:
             raise MeasureError(

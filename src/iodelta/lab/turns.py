@@ -21,9 +21,10 @@ import msgspec
 from iodelta.decoding import from_json
 from iodelta.errors import MachineError, MeasureError, RequestError
 from iodelta.machine import LocalMachine, Lock, Machine
+from iodelta.machine.held import locker
 from iodelta.machine.vm import VmMachine
 from iodelta.probe.devices import members
-from iodelta.probe.sysfs import attribute, sysfs_name
+from iodelta.probe.sysfs import sysfs_name
 from iodelta.probe.topology import Target, resolve
 from iodelta.vm.spec import Disk
 
@@ -185,7 +186,7 @@ def _taken(machine: Machine, name: str, own: Holder) -> Lock:
         raise BusyError(
             name, _holder(machine, place, inode), lambda: _is_free(machine, path)
         )
-    own = msgspec.structs.replace(own, locker=_locker(machine, inode))
+    own = msgspec.structs.replace(own, locker=locker(machine, inode))
     machine.run(["mkdir", "-p", "--", directory])
     machine.run(["tee", "--", place], stdin=msgspec.json.encode(own))
     return held
@@ -194,29 +195,20 @@ def _taken(machine: Machine, name: str, own: Holder) -> Lock:
 def _holder(machine: Machine, place: str, inode: str) -> Holder | None:
     """Who holds the lock of that inode, by the records of this user's own runs, else by the kernel; None while neither
     knows."""
-    locker = _locker(machine, inode)
+    pid = locker(machine, inode)
     try:
         holder = from_json(machine.read_bytes(place), Holder)
     except (MachineError, msgspec.MsgspecError):
         holder = None
-    if holder is not None and locker in (0, holder.locker):
+    if holder is not None and pid in (0, holder.locker):
         return holder
-    if not locker:
+    if not pid:
         return None
     # Runs of one user with other state directories do not see each other's records.
     own = machine.run(
-        ["sh", "-c", 'test "$(stat -c %u "/proc/$1")" = "$(id -u)"', "sh", str(locker)]
+        ["sh", "-c", 'test "$(stat -c %u "/proc/$1")" = "$(id -u)"', "sh", str(pid)]
     )
-    return Holder("", locker, 0.0, locker, stranger=own.returncode != 0)
-
-
-def _locker(machine: Machine, inode: str) -> int:
-    """Return the process that took the lock on a file, by /proc/locks; 0 where the kernel names none."""
-    for line in (attribute(machine, "/proc/locks") or "").splitlines():
-        words = line.split()  # 1: FLOCK ADVISORY WRITE 4711 00:19:1234 0 EOF
-        if words[1:2] == ["FLOCK"] and words[5].rpartition(":")[2] == inode:
-            return max(0, int(words[4]))
-    return 0
+    return Holder("", pid, 0.0, pid, stranger=own.returncode != 0)
 
 
 def _is_free(machine: Machine, path: str) -> bool:

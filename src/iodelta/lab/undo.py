@@ -28,6 +28,7 @@ from iodelta.knob.registry import restore_script
 from iodelta.lab.journal import readable
 from iodelta.lab.workdir import sweep
 from iodelta.machine import LocalMachine, Lock, Machine, literal, throw_away
+from iodelta.machine.held import locker
 from iodelta.probe.topology import Target
 from iodelta.workload.leftovers import end_leftovers, marked
 
@@ -176,8 +177,12 @@ def locked(machine: Machine, directory: str) -> Iterator[None]:
     """Hold the directory of pending logs: one run at a time begins, reads and keeps originals."""
     held = machine.lock(directory, wait=_TURN)
     if held is None:
+        inode = machine.run(["stat", "-c", "%i", "--", directory]).text.strip()
+        holder = locker(machine, inode) if inode else 0
         raise MachineError(
-            "does not exist, or another run that is starting holds it",
+            f"process {holder}, another run that is starting, holds it"
+            if holder
+            else "does not exist, or another run that is starting holds it",
             place=directory,
             remedy="try again",
         )
