@@ -11,6 +11,7 @@ import math
 from itertools import product
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,7 +26,7 @@ from iodelta.stats.sequential import nominal_tails
 from iodelta.stats.special import stdtrit
 from iodelta.stats.stalls import trials_needed
 from iodelta.verdict.carried import SHOWN_WITHOUT
-from iodelta.verdict.decide import Trace
+from iodelta.verdict.decide import Trace, replay
 from iodelta.verdict.family import Job, Outcome
 from iodelta.verdict.hosts import typical_over
 from iodelta.verdict.model import Needed, relative
@@ -59,6 +60,10 @@ CENTRAL = 0.6
 """Share of futures that a projected range should hold."""
 
 
+LARGEST_MARGIN = math.log1p(0.99)
+"""A margin of all there is settles nothing."""
+
+
 class Outlook(NamedTuple):
     """What an open comparison needs: blocks, else the margin that the planned blocks reach; and the share of replays in
     which no planned look decides."""
@@ -78,10 +83,19 @@ def outlook_of(
     if unit.hosts and (mean is None or mean.error[0] > mean.within[0]):
         return Outlook()  # more hosts would settle it, not more blocks
     margin, typical = math.log1p(rules.margin), numbers.typical
-    half, last = (typical.high - typical.low) / 2, (plan.blocks or rules.looks)[-1]
-    reach = half * math.sqrt(n / max(last, n)) + abs(typical.value)
-    reached = math.isfinite(half) and reach > margin
-    reachable = relative(reach) if reached else None
+    # The margin that the farthest end of both intervals will be inside, rounded up as it is shown.
+    both = [one for one in (typical, numbers.total) if one is not None]
+    size = max(abs(one.value) for one in both)
+    far = max(max(-one.low, one.high) for one in both) - size
+    last, reachable = max((plan.blocks or rules.looks)[-1], n), None
+    if margin < (reach := size + far * math.sqrt(n / last)) < LARGEST_MARGIN:
+        step = 0.01 if relative(reach) >= 0.1 else 0.001
+        reachable = math.ceil(relative(reach) / step - 1e-9) * step
+    if reachable is not None and last == n:
+        # No advice that a replay of the same trials contradicts.
+        wider = msgspec.structs.replace(rules, margin=min(reachable, 0.999))
+        if replay([unit], [job.claim], wider)[0].word == "inconclusive":
+            reachable = None
     calm = np.ones(n, dtype=bool) if unit.hosts else calm_blocks(unit, n)
     if calm.sum() < FEWEST_CALM:
         calm = np.ones(n, dtype=bool)

@@ -121,7 +121,7 @@ def next_step(account: Account) -> tuple[str, str]:
         ]
         wider = (
             f" A margin of {margin_of(max(margins))} % could be decided;"
-            if margins and max(margins) < WHOLE
+            if margins and len(margins) == len(waiting) and max(margins) < WHOLE
             else ""
         )
         less = (
