@@ -13,7 +13,7 @@ from iodelta.lab.folder import Booted, Ended, Folder
 from iodelta.path import run
 from iodelta.path.judge import PathAccount
 from iodelta.path.plan import ANATOMY_SEEDS, SEEDS, Arm, BootPlan, PathPlan, Purpose
-from iodelta.report.formats.html.result import html_of
+from iodelta.report.formats.html.pages import html_of
 from iodelta.report.formats.render import TEXTS, rendered
 from iodelta.report.formats.terminal import lines
 from iodelta.report.stories.path import of_path

@@ -25,7 +25,7 @@ from benchmarks.gallery.theirs import ARCHIVE, DISKS, seconds
 from iodelta.report.formats.charts import Figure
 from iodelta.report.formats.charts.specs import VEGA_LITE, alone
 from iodelta.report.formats.charts.times import rounds_of
-from iodelta.report.formats.html.result import charts_of, charts_of_runs
+from iodelta.report.formats.html.pages import charts_of, charts_of_runs
 from iodelta.study.comparison import compare
 from iodelta.study.paths import read_all, read_one
 from iodelta.study.preparation import PrepareAnswer

@@ -22,7 +22,7 @@ from playwright.sync_api import sync_playwright
 from iodelta.lab.folder import Folder
 from iodelta.report.derived import charted
 from iodelta.report.formats.charts.model import Charts
-from iodelta.report.formats.html.result import charts_of, html_of
+from iodelta.report.formats.html.pages import charts_of, html_of
 from iodelta.report.formats.render import rendered
 from iodelta.study.comparison import compare
 from iodelta.study.paths import read_one

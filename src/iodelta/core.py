@@ -145,7 +145,7 @@ CORE = Part(
             ),
             screen="iodelta.report.formats.console:screen",
             checks="iodelta.report.stories.checks:of_account",
-            values="iodelta.report.formats.bmf:of_account",
+            values="iodelta.report.formats.builds:of_account",
             document="iodelta.report.verdict_json:document",
         ),
         Kind(
@@ -170,11 +170,11 @@ CORE = Part(
             "compared | paths",
             pictures="iodelta.report.formats.pictures:bars_of",
             checks="iodelta.report.stories.checks:of_comparison",
-            values="iodelta.report.formats.bmf:of_comparison",
+            values="iodelta.report.formats.builds:of_comparison",
         ),
         Kind(
             "iodelta.study.planned:DiskPlanAnswer",
-            "iodelta.report.stories.disk_plan:of_disk_plan",
+            "iodelta.report.stories.plan:of_disk_plan",
             "survey.cost | survey.target.path",
         ),
         Kind(
@@ -185,7 +185,7 @@ CORE = Part(
         ),
         Kind(
             "iodelta.study.fleet_reproduction:FleetReproduced",
-            "iodelta.report.stories.fleet_reproduction:of_fleet_reproduction",
+            "iodelta.report.stories.fleet:of_fleet_reproduction",
             "hosts.matched fleet.rows hosts | again",
         ),
         Kind(
@@ -196,11 +196,11 @@ CORE = Part(
                 "sharing.cells sharing.cells.lines sharing.shifts"
             ),
             checks="iodelta.report.stories.checks:of_path",
-            values="iodelta.report.formats.bmf:of_path",
+            values="iodelta.report.formats.builds:of_path",
         ),
         Kind(
             "iodelta.path.plan:PathPlanAnswer",
-            "iodelta.report.stories.path_plan:of_path_plan",
+            "iodelta.report.stories.plan:of_path_plan",
             "plan.boots",
         ),
         Kind(
@@ -234,11 +234,11 @@ CORE = Part(
                 "question.rules.margin"
             ),
             checks="iodelta.report.stories.checks:of_search",
-            mail="iodelta.report.stories.letter:mail",
+            mail="iodelta.report.stories.search:mail",
         ),
         Kind(
             "iodelta.study.search:SearchPlanAnswer",
-            "iodelta.report.stories.search_plan:of_search_plan",
+            "iodelta.report.stories.plan:of_search_plan",
             "items",
         ),
         Kind(

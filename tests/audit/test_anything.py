@@ -14,7 +14,7 @@ from iodelta.audit.statements import check_statements
 from iodelta.errors import RequestError
 from iodelta.ingest import Disk, Run, Sampler, Workload
 from iodelta.ingest.prose import rows
-from iodelta.report.formats.mended import mended
+from iodelta.report.formats.markdown import mended
 from iodelta.report.formats.render import TEXTS, rendered
 from iodelta.report.formats.terminal import lines
 from iodelta.report.stories.audit import of_audit

@@ -29,7 +29,7 @@ from iodelta.lab.calibration import Calibration
 from iodelta.lab.folder import Abandoned, Folder
 from iodelta.report.documents import schema
 from iodelta.report.formats.charts.changes import charts_of_fleet
-from iodelta.report.formats.html.result import html_of
+from iodelta.report.formats.html.pages import html_of
 from iodelta.report.formats.render import rendered
 from iodelta.report.formats.terminal import lines
 from iodelta.report.stories.checks import checks_of, code_of

@@ -26,10 +26,10 @@ from iodelta.fleet.reproducing import Wishes, files_of, goes_on, wishes_of
 from iodelta.lab.folder import EXPERIMENT, Ended, Folder
 from iodelta.report.documents import schema
 from iodelta.report.formats.charts.changes import charts_of_fleet
-from iodelta.report.formats.html.result import html_of
+from iodelta.report.formats.html.pages import html_of
 from iodelta.report.formats.render import rendered
 from iodelta.report.formats.terminal import lines
-from iodelta.report.stories.fleet_reproduction import of_fleet_reproduction
+from iodelta.report.stories.fleet import of_fleet_reproduction
 from iodelta.study.fleet_host import Left
 from iodelta.study.fleet_reproduction import FleetReproduced, fleet_reproduced
 from iodelta.study.reproduction import own_side

@@ -13,7 +13,7 @@ from iodelta.bundle.packed import Packed
 from iodelta.bundle.packing import pack
 from iodelta.lab.folder import Folder
 from iodelta.report.documents import written
-from iodelta.report.formats.html.result import html_of
+from iodelta.report.formats.html.pages import html_of
 from iodelta.report.formats.render import TEXTS, rendered
 from iodelta.report.formats.terminal import lines
 from iodelta.report.stories.reproduction import headline, of_reproduction

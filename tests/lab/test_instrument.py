@@ -15,7 +15,7 @@ from iodelta.cli.main import cli
 from iodelta.experiment import parse
 from iodelta.lab.instrument import Instruments, Looked
 from iodelta.probe import profile, stages
-from iodelta.report.stories.instruments import looked
+from iodelta.report.stories.experiment import looked
 
 QUESTION = "[workload]\nrw = 'randread'\n[variant.a]\n[variant.b]\n"
 

@@ -26,7 +26,7 @@ from iodelta.report.formats.charts.course import charts_of as charts_of_history
 from iodelta.report.formats.charts.times import rounds_of
 from iodelta.report.formats.html.page import LONG, MANY
 from iodelta.report.formats.html.page import page as page_of
-from iodelta.report.formats.html.result import charts_of, charts_of_runs, html_of
+from iodelta.report.formats.html.pages import charts_of, charts_of_runs, html_of
 from iodelta.report.formats.html.write import report
 from iodelta.report.stories.course import of_courses
 from iodelta.report.stories.preparation import of_preparation

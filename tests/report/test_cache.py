@@ -16,7 +16,7 @@ from iodelta.report import cache
 from iodelta.report.formats.charts import figures
 from iodelta.report.formats.charts.model import Charts
 from iodelta.report.formats.charts.sources import of_account
-from iodelta.report.formats.html.result import html_of
+from iodelta.report.formats.html.pages import html_of
 from iodelta.study.experiment import Account
 
 

@@ -15,7 +15,7 @@ from prepared_disk import disk
 from test_console import account, experiment, trials
 
 from iodelta.lab.plan import make_plan
-from iodelta.report.formats.charts import Figure, Source, changes, depths, figures, latencies, values
+from iodelta.report.formats.charts import Figure, Source, changes, depths, figures, values
 from iodelta.report.formats.charts import trials as by_trial
 from iodelta.report.formats.charts.model import labels
 from iodelta.report.formats.charts.sources import of_account
@@ -136,7 +136,7 @@ def test_the_knee_of_a_sweep_is_marked_on_its_curve() -> None:
 
 
 def test_the_shares_of_a_distribution_are_all_its_ios() -> None:
-    figure = next(latencies.distributions(source()))
+    figure = next(values.distributions(source()))
     for variant in ("old", "new"):
         shares = [row["share"] for row in figure.rows if row["variant"] == variant]
         assert sum(shares) == pytest.approx(100, abs=0.1)

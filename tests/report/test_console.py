@@ -15,7 +15,7 @@ from iodelta.experiment import Experiment, parse
 from iodelta.lab.calibration import Calibration, doubt
 from iodelta.lab.plan import Plan, make_plan
 from iodelta.report.formats.console import show
-from iodelta.report.formats.html.result import html_of
+from iodelta.report.formats.html.pages import html_of
 from iodelta.report.formats.render import BUILDS, TEXTS, rendered
 from iodelta.report.stories.evidence import carried
 from iodelta.report.stories.explain import explain

@@ -25,7 +25,7 @@ from benchmarks.gallery.__main__ import (
 )
 from iodelta.report.formats.charts import Figure
 from iodelta.report.formats.charts.specs import filled
-from iodelta.report.formats.html.result import charts_of_runs
+from iodelta.report.formats.html.pages import charts_of_runs
 from iodelta.study.paths import read_all
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from test_rows_add_up import CHANGE, NUMBER, UNIT, contradiction, noisy, value
 
-from iodelta.report.formats.html.result import html_of
+from iodelta.report.formats.html.pages import html_of
 from iodelta.report.formats.mail import mail
 from iodelta.report.formats.markdown import markdown
 from iodelta.report.stories import experiment as telling

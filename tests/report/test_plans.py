@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from iodelta.cli.main import cli
 from iodelta.part import documents, kinds
-from iodelta.report.stories.disk_plan import holding
+from iodelta.report.stories.plan import holding
 
 RUN = (
     "run",

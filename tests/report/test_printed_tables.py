@@ -21,9 +21,9 @@ from iodelta.experiment.order import in_order
 from iodelta.lab.plan import make_plan
 from iodelta.report.formats.charts import trials as by_trial
 from iodelta.report.formats.charts.sources import verdicts_of
-from iodelta.report.formats.columns import columns
 from iodelta.report.formats.console import lines
 from iodelta.report.formats.render import rendered
+from iodelta.report.formats.terminal import columns
 from iodelta.report.formats.terminal import lines as on_terminal
 from iodelta.report.stories.comparison import bounds_of, of_comparison
 from iodelta.report.stories.statements import beyond

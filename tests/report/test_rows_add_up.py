@@ -18,7 +18,7 @@ from test_console import account, experiment, text, trial
 from tiers import scaled
 
 from iodelta.lab.plan import make_plan
-from iodelta.report.formats.html.result import html_of
+from iodelta.report.formats.html.pages import html_of
 from iodelta.report.formats.mail import mail
 from iodelta.report.formats.markdown import markdown
 from iodelta.report.formats.spreadsheet import csv_of

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 from test_console import account, experiment, judged
 
+from iodelta.report.stories.evidence import Interval, smallest, visible
 from iodelta.report.stories.statements import method
-from iodelta.report.stories.visible import Interval, smallest, visible
 from iodelta.verdict import Change, Rules, Series, metric
 from iodelta.verdict.judge import judge
 

@@ -22,7 +22,7 @@ from iodelta.ingest.layouts import Layout, read_layout
 from iodelta.report.formats.charts import changes, figures
 from iodelta.report.formats.charts.sources import of_layout
 from iodelta.report.formats.html.page import MANY
-from iodelta.report.formats.html.result import charts_of, charts_of_runs, html_of
+from iodelta.report.formats.html.pages import charts_of, charts_of_runs, html_of
 from iodelta.study.comparison import compare
 from iodelta.study.runs import shown
 from iodelta.study.values import Place, of_samples

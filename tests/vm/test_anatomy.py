@@ -21,7 +21,7 @@ from iodelta.path.calls import Calls
 from iodelta.path.functions import Symbols
 from iodelta.path.judge import PathAccount
 from iodelta.path.metrics import METRICS
-from iodelta.report.formats.html.result import html_of
+from iodelta.report.formats.html.pages import html_of
 from iodelta.report.formats.render import rendered
 from iodelta.report.stories.anatomy import LIMITS
 from iodelta.report.stories.path import of_path

@@ -23,7 +23,7 @@ from iodelta.path.output import CellOutput, Counts, read
 from iodelta.path.plan import PathPlan, Purpose
 from iodelta.path.settings import settings
 from iodelta.path.tables import Timed, table
-from iodelta.report.formats.html.result import html_of
+from iodelta.report.formats.html.pages import html_of
 from iodelta.report.formats.render import rendered
 from iodelta.report.formats.terminal import lines
 from iodelta.report.stories.path import headline, of_path

@@ -115,7 +115,7 @@ class Told:
         return ()
 
     def _page(self) -> str:
-        from iodelta.report.formats.html.result import html_of
+        from iodelta.report.formats.html.pages import html_of
 
         return html_of(self._result, self._charts(), self._detail()).decode()
 
@@ -129,7 +129,7 @@ class Told:
         """Return the report's own page, its charts as pictures: a notebook would store the script that draws them each
         time.
         """
-        from iodelta.report.formats.html.result import html_of
+        from iodelta.report.formats.html.pages import html_of
 
         page = html_of(self._result, (), self._detail()).decode()
         return framed(with_pictures(page, self._charts()))
@@ -260,7 +260,7 @@ class Comparison(Told):
         return self._compares.findings
 
     def _charts(self) -> Charts:
-        from iodelta.report.formats.html.result import charts_of
+        from iodelta.report.formats.html.pages import charts_of
 
         return charts_of(
             self._compares, self._layouts, self._compares.paths, self._baseline

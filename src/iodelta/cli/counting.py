@@ -33,13 +33,13 @@ def begin(
     """Make a plan, show it, and run its boots. Exits with the account's exit code."""
     from iodelta.path.plan import PathPlanAnswer, make_plan
     from iodelta.report.formats.terminal import labelled
-    from iodelta.report.stories.path_plan import facts
+    from iodelta.report.stories.plan import path_facts
 
     plan = make_plan(question.experiment, row=row)
     if dry_run:
         asked.deliver(PathPlanAnswer(plan))
         return
-    for line in labelled(facts(plan)):
+    for line in labelled(path_facts(plan)):
         say_line(line)
     go_on(Folder.begin(path, question.text, plan), asked)
 

@@ -101,7 +101,7 @@ def deliver(
     from iodelta.report.formats.render import rendered
 
     if format_ == "html":
-        from iodelta.report.formats.html.result import html_of
+        from iodelta.report.formats.html.pages import html_of
 
         data = html_of(result, draw(), detail)
     else:

@@ -16,7 +16,7 @@ from iodelta.plural import plural
 from iodelta.report.stories.story import Detail
 from iodelta.study.words import inert
 
-CHARTS = "iodelta.report.formats.html.result"
+CHARTS = "iodelta.report.formats.html.pages"
 """Module that is loaded only where charts are drawn."""
 
 
@@ -220,7 +220,7 @@ def audit(asked: Asked) -> None:
             pattern=asked.name_pattern or None,
         )
     if asked.repair is not None:
-        from iodelta.report.formats.mended import mended
+        from iodelta.report.formats.markdown import mended
 
         text = mended(report).encode("utf-8", "backslashreplace")
         said = "nothing here can be mended exactly"

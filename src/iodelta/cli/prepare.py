@@ -97,7 +97,7 @@ def _begun(path: Path, asked: Asked) -> Folder | None:
     from iodelta.lab.signals import stop_on_signals
     from iodelta.lab.turns import alone
     from iodelta.report.formats.terminal import labelled
-    from iodelta.report.stories.disk_plan import facts
+    from iodelta.report.stories.plan import disk_facts
     from iodelta.study.planned import DiskPlanAnswer, refusal_text
 
     name, base, is_file = "command line", Path(), path.suffix == ".toml"
@@ -129,7 +129,7 @@ def _begun(path: Path, asked: Asked) -> Folder | None:
             if not asked.wait:
                 with alone(machine, [survey.target], Path.cwd()):
                     """Nobody else measures on it."""
-            for line in labelled(facts(answer)):
+            for line in labelled(disk_facts(answer)):
                 click.echo(line, err=asked.format != "console")
             place = asked.folder or fresh("iodelta-prepare")
             return asked.in_turn(

@@ -97,7 +97,7 @@ def derive(folder: Folder, *, unchanged: bool = False) -> Account:
 
 def _renew_page(folder: Folder, account: Any, charts: Charts, detail: Detail) -> None:
     """Write the page of a folder that has one."""
-    from iodelta.report.formats.html.result import html_of
+    from iodelta.report.formats.html.pages import html_of
 
     if (folder.path / PAGE).exists():
         folder.write(PAGE, html_of(account, charts, detail))
@@ -158,7 +158,40 @@ def frame_of(trials: Sequence[Trial]) -> polars.DataFrame:
         results = [_row_of_direction(direction) for direction in trial.directions]
         if trial.measured:
             results.insert(0, _row_of_command(trial))
-        rows += [{**_row_of(trial), **row, **_counted(trial)} for row in results]
+        rows += [
+            {
+                **(
+                    {
+                        "trial": trial.number,
+                        "cell": trial.cell,
+                        "variant": trial.variant,
+                        "block": trial.block,
+                        "attempt": trial.attempt,
+                        "conditioning": trial.conditioning,
+                        "position": trial.position,
+                        "seed": trial.seed,
+                        "started": trial.started,
+                        "seconds": trial.seconds,
+                    }
+                ),
+                **row,
+                **(
+                    {
+                        "usr_cpu": trial.usr_cpu,
+                        "sys_cpu": trial.sys_cpu,
+                        "context_switches": trial.context_switches,
+                        "background_alive": trial.background.alive
+                        if trial.background
+                        else None,
+                        **{
+                            f"counter.{name}": value
+                            for name, value in sorted(trial.counters.items())
+                        },
+                    }
+                ),
+            }
+            for row in results
+        ]
     return polars.DataFrame(rows, infer_schema_length=None)
 
 
@@ -188,31 +221,4 @@ def _row_of_direction(direction: Direction) -> dict[str, Any]:
         "lat_p50": p50,
         "lat_p99": p99,
         "lat_p999": p999,
-    }
-
-
-def _row_of(trial: Trial) -> dict[str, Any]:
-    """Return which trial it is."""
-    return {
-        "trial": trial.number,
-        "cell": trial.cell,
-        "variant": trial.variant,
-        "block": trial.block,
-        "attempt": trial.attempt,
-        "conditioning": trial.conditioning,
-        "position": trial.position,
-        "seed": trial.seed,
-        "started": trial.started,
-        "seconds": trial.seconds,
-    }
-
-
-def _counted(trial: Trial) -> dict[str, Any]:
-    """Return what the machine counted during the trial."""
-    return {
-        "usr_cpu": trial.usr_cpu,
-        "sys_cpu": trial.sys_cpu,
-        "context_switches": trial.context_switches,
-        "background_alive": trial.background.alive if trial.background else None,
-        **{f"counter.{name}": value for name, value in sorted(trial.counters.items())},
     }

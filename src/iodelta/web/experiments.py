@@ -12,7 +12,7 @@ from iodelta.errors import MeasureError
 from iodelta.lab.account import Account as Journal
 from iodelta.lab.folder import Started
 from iodelta.lab.record import RECORD, Record, read_trial
-from iodelta.report.formats.html.result import page_of
+from iodelta.report.formats.html.pages import page_of
 from iodelta.report.formats.render import rendered
 from iodelta.report.stories.explain import explain
 from iodelta.study.experiment import Account

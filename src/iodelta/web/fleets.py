@@ -13,7 +13,7 @@ from iodelta.errors import IodeltaError
 from iodelta.fleet.folder import FleetFolder
 from iodelta.fleet.status import status_of
 from iodelta.report.formats.html.page import Page
-from iodelta.report.formats.html.result import page_of
+from iodelta.report.formats.html.pages import page_of
 from iodelta.report.formats.html.write import parts, scripts_of
 from iodelta.web.folders import place_of
 from iodelta.web.layout import shown

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from iodelta.api.foreign import compared
-from iodelta.report.formats.html.result import charts_of, page_of
+from iodelta.report.formats.html.pages import charts_of, page_of
 from iodelta.report.formats.render import rendered
 from iodelta.report.stories.story import PLAIN
 from iodelta.web.folders import Place

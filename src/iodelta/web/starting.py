@@ -26,7 +26,7 @@ from iodelta.experiment import overridden, parse
 from iodelta.history.confirm import measured_in, pair_question, question
 from iodelta.lab.folder import JOURNAL
 from iodelta.machine import LocalMachine
-from iodelta.report.formats.html.result import page_of
+from iodelta.report.formats.html.pages import page_of
 from iodelta.study.planned import PlanAnswer
 from iodelta.web.asked import (
     COLUMNS,

@@ -17,7 +17,7 @@ from iodelta.bundle.packed import is_own, opened
 from iodelta.lab.folder import CountFolder, DiskFolder
 from iodelta.report.derived import charted
 from iodelta.report.formats.charts.model import Charts
-from iodelta.report.formats.html.result import charts_of, charts_of_runs, page_of
+from iodelta.report.formats.html.pages import charts_of, charts_of_runs, page_of
 from iodelta.report.formats.render import rendered
 from iodelta.report.stories.story import Detail
 from iodelta.study.paths import own_systems, read_all

@@ -14,8 +14,7 @@ from rich.text import Text
 
 from iodelta.figures import share
 from iodelta.plural import plural
-from iodelta.report.formats.columns import cut
-from iodelta.report.formats.terminal import INDENT, STYLES
+from iodelta.report.formats.terminal import INDENT, STYLES, cut
 from iodelta.report.stories.story import GLYPHS
 from iodelta.study.rows import Row, Shown
 from iodelta.study.words import inert, quantity

@@ -52,7 +52,7 @@ def _json(result: Result, detail: Detail) -> bytes:
 
 
 def _junit(result: Result, detail: Detail) -> bytes:
-    from iodelta.report.formats.junit import junit
+    from iodelta.report.formats.builds import junit
 
     return junit(story_of(result, detail).question, checks_of(result)).encode(
         "utf-8", "backslashreplace"
@@ -60,7 +60,7 @@ def _junit(result: Result, detail: Detail) -> bytes:
 
 
 def _ktap(result: Result, detail: Detail) -> bytes:
-    from iodelta.report.formats.ktap import ktap
+    from iodelta.report.formats.builds import ktap
 
     return ktap(story_of(result, detail).question, checks_of(result)).encode(
         "utf-8", "backslashreplace"
@@ -68,13 +68,13 @@ def _ktap(result: Result, detail: Detail) -> bytes:
 
 
 def _github(result: Result, detail: Detail) -> bytes:
-    from iodelta.report.formats.github import commands
+    from iodelta.report.formats.builds import commands
 
     return commands(checks_of(result)).encode("utf-8", "backslashreplace")
 
 
 def _bmf(result: Result, detail: Detail) -> bytes:
-    from iodelta.report.formats.bmf import bmf
+    from iodelta.report.formats.builds import bmf
 
     return bmf(result)
 

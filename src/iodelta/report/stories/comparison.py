@@ -10,6 +10,7 @@ from itertools import chain
 from iodelta.errors import pasted
 from iodelta.plural import plural
 from iodelta.report.stories.environment import differing
+from iodelta.report.stories.evidence import Interval, visible
 from iodelta.report.stories.sources import (
     findings,
     findings_or_none,
@@ -26,7 +27,6 @@ from iodelta.report.stories.story import (
     Table,
     section,
 )
-from iodelta.report.stories.visible import Interval, visible
 from iodelta.study.cell import Compared
 from iodelta.study.comparison import Comparison
 from iodelta.study.rows import Number

@@ -80,7 +80,16 @@ def _verdict(verdict: Verdict) -> Iterator[str]:
         yield f"  spread of a block's change: {100 * verdict.sd:.2f} %"
     if verdict.p is not None:
         parts = [
-            f"{name} {value:.3g}" for name, value in _ps(verdict) if value is not None
+            f"{name} {value:.3g}"
+            for name, value in (
+                (
+                    ("at this look", verdict.p),
+                    ("over all looks", verdict.p_looks),
+                    ("with Holm over the family", verdict.p_family),
+                    ("q for lists", verdict.q),
+                )
+            )
+            if value is not None
         ]
         yield f"  p: {', '.join(parts)}"
     yield f"  rule: {verdict.rule}"
@@ -107,15 +116,6 @@ def _blocks(verdict: Verdict) -> Iterator[str]:
             yield f"{row} {'-':>9}  {bar:<{BAR}} no I/O completed in {trials} {numbers}"
         else:
             yield f"{row} {100 * block.change:>+7.2f} %  {bar}"
-
-
-def _ps(verdict: Verdict) -> tuple[tuple[str, float | None], ...]:
-    return (
-        ("at this look", verdict.p),
-        ("over all looks", verdict.p_looks),
-        ("with Holm over the family", verdict.p_family),
-        ("q for lists", verdict.q),
-    )
 
 
 def _bar(share: float) -> str:

@@ -1,13 +1,15 @@
-"""The plan of an experiment before anything starts: cells, variants, order, bytes, knobs and time."""
+"""Plans before anything starts: of an experiment, of counted boots, of a disk to prepare, of a search."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from iodelta.errors import pasted
 from iodelta.experiment import Experiment
 from iodelta.experiment.command import commands_of, only_reads, unseen
+from iodelta.lab.diskstate import findings
 from iodelta.lab.diskstate import findings as of_disk
 from iodelta.lab.plan import (
     Plan,
@@ -16,13 +18,28 @@ from iodelta.lab.plan import (
     kinds_of,
     warnings,
 )
+from iodelta.lab.preparing import Cost
 from iodelta.lab.setup import Survey
+from iodelta.path.plan import PathPlan, PathPlanAnswer
 from iodelta.plural import listed, plural
-from iodelta.report.stories.disk_plan import cost_fact, holding
-from iodelta.report.stories.story import PLAIN, Detail, Item, Section, Story, section
+from iodelta.report.stories.story import (
+    PLAIN,
+    Cell,
+    Detail,
+    Item,
+    Row,
+    Section,
+    Story,
+    Table,
+    section,
+)
 from iodelta.study.planned import FromBundle, PlanAnswer, longest, rounds
+from iodelta.study.search import SearchPlanAnswer
 from iodelta.study.words import duration, inert, options_line, setting, size
 from iodelta.trial import Finding
+
+if TYPE_CHECKING:
+    from iodelta.study.planned import DiskPlanAnswer
 
 SHOWN = 12
 """Cells and variants that are named, and cells of a round whose order is shown."""
@@ -314,3 +331,136 @@ def _variant(name: str, baseline: str) -> str:
 
 def _some(names: list[str]) -> str:
     return listed(list(map(inert, names)), SHOWN)
+
+
+def of_path_plan(answer: PathPlanAnswer, detail: Detail = PLAIN) -> Story:
+    """Return what would be booted."""
+    plan = answer.plan
+    boots = plural(len(plan.boots), "boot")
+    return Story(
+        question=inert(plan.experiment.question),
+        answer=f"Plan: {boots}; {_counted(plan)}, no time is measured. Nothing was booted.",
+        tables=(),
+        sections=(),
+        lead=section("Plan", path_facts(plan)),
+    )
+
+
+def path_facts(plan: PathPlan) -> Iterator[Item]:
+    """Yield what each variant boots, how often, and what is counted."""
+    for arm in plan.arms:
+        kernel = release(arm.kernel.release, arm.kernel.package)
+        yield Item(
+            f"{inert(arm.variant)}: boots {kernel}, {arm.memory} MiB",
+            label="Variant",
+        )
+    cells = ", ".join(inert(cell.name) for cell in plan.experiment.cells)
+    yield Item(f"{len(plan.experiment.cells)}: {cells}", label="Cells")
+    yield Item(
+        f"{plural(len(plan.boots), 'boot')} of all cells, two at a time; {_counted(plan)}, no time is measured",
+        label="Boots",
+    )
+    if plan.functions and not plan.sharing:
+        yield Item(f"no table of functions: {inert(plan.functions)}", label="Note")
+
+
+def _counted(plan: PathPlan) -> str:
+    if plan.sharing:
+        return "cache lines that move between two CPUs are counted"
+    return "instructions are counted"
+
+
+def release(name: str, package: str) -> str:
+    """Return a kernel's release, with the package that it is from where that is known."""
+    if not package.strip():
+        return inert(name)
+    return f"{inert(name)} ({inert(package)})"
+
+
+def of_disk_plan(answer: DiskPlanAnswer, detail: Detail = PLAIN) -> Story:
+    """Return what a preparation would do."""
+    cost = answer.survey.cost
+    longest = duration(max(1.0, cost.fill_seconds) + cost.rounds_seconds)
+    return Story(
+        question="",
+        answer=f"Plan: {inert(answer.survey.target.path)} is prepared in about {longest} at most. Nothing was changed.",
+        tables=(),
+        sections=(),
+        lead=section("Plan", disk_facts(answer)),
+    )
+
+
+def disk_facts(answer: DiskPlanAnswer) -> Iterator[Item]:
+    """Yield the plan before anything starts."""
+    question, survey = answer.plan.question, answer.survey
+    path, prepare = inert(survey.target.path), question.prepare
+    if question.machine:
+        yield Item(inert(question.machine), label="Machine")
+    yield Item(
+        f"{path} ({survey.target.kind}), {size(survey.size)}: everything on it will be overwritten",
+        label="Disk",
+    )
+    if survey.holds:
+        yield Item(
+            holding(survey.holds, survey.target.path, answer.refused), label="Holds"
+        )
+    yield cost_fact(survey.cost)
+    if prepare.purge == "none":
+        advice = "--purge discard (or nvme-format) makes the disk forget earlier writes, where it can"
+        yield Item(f"no purge: {advice}", label="Note")
+    for finding in findings(survey.disk, survey.target.path):
+        yield Item(inert(finding.explanation), label="State")
+
+
+def holding(holds: str, path: str, refused: str) -> str:
+    """Return what a target contains, as far as it was read, and what lets it be overwritten where that is refused."""
+    if refused:
+        return f"{inert(holds)}; only --destroy {inert(path)} lets it be overwritten"
+    return inert(holds)
+
+
+def cost_fact(cost: Cost) -> Item:
+    """Steps, bytes and time of a preparation."""
+    steps = f"rounds until steady, at most {duration(cost.rounds_seconds)}"
+    if cost.fill_bytes:
+        basis = "at 500 MiB/s, a guess until it was timed"
+        if cost.timed:
+            basis = "as it took the last time"
+        fill = duration(max(1.0, cost.fill_seconds))
+        steps = (
+            f"{size(cost.fill_bytes)} in sequence, about {fill} {basis}; then {steps}"
+        )
+    return Item(inert(cost.how), (steps,), label="Prepare")
+
+
+CANDIDATES = 12
+"""Candidates listed; with Detail.whole all of them."""
+
+
+def of_search_plan(answer: SearchPlanAnswer, detail: Detail = PLAIN) -> Story:
+    """Return what a search would be about, before anything is built or measured."""
+    names = list(map(inert, answer.titles or answer.items))
+    rows = tuple(Row(str(number), (Cell(name),)) for number, name in enumerate(names))
+    if len(rows) > CANDIDATES and not detail.whole:
+        half = CANDIDATES // 2
+        rows = (
+            *rows[:half],
+            Row("...", (Cell(f"{len(rows) - CANDIDATES} more"),)),
+            *rows[-half:],
+        )
+    first = (
+        f"{inert(answer.next)}: {inert(answer.why)}" if answer.next else "nothing to do"
+    )
+    return Story(
+        question="",
+        answer=f"Plan: {plural(len(names) - 1, 'candidate')} between {names[0]} and {names[-1]}. Nothing was built.",
+        tables=(
+            Table(
+                title="Items, good first, bad last",
+                first="",
+                heads=("item",),
+                rows=rows,
+            ),
+        ),
+        sections=section("Measured first", (first,)),
+    )

@@ -15,12 +15,13 @@ from iodelta.report.stories.calibration import QUOTED, quoted
 from iodelta.report.stories.evidence import (
     CANNOT_TELL,
     MORE,
+    Interval,
     carried,
     course_says,
     first_look,
     stalls_not_excluded,
+    visible,
 )
-from iodelta.report.stories.visible import Interval, visible
 from iodelta.study.experiment import Account
 from iodelta.study.views import Cost
 from iodelta.study.words import (

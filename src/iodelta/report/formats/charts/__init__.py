@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from iodelta.report.formats.charts import changes, depths, latencies, times, trials
+from iodelta.report.formats.charts import changes, depths, times, trials
 from iodelta.report.formats.charts import values as of_values
 from iodelta.report.formats.charts.model import Effect, Figure, Scale, Source
 
@@ -18,7 +18,7 @@ CHAPTERS: dict[str, Callable[[Source], Iterator[Figure]]] = {
     "Depth and jobs": depths.curves,
     "Depth by jobs": depths.tiles,
     "Latency against IOPS": depths.against_rate,
-    "Latency: distribution": latencies.distributions,
+    "Latency: distribution": of_values.distributions,
     "Latency: shift of each percentile": changes.shifts,
     "Run order and drift": trials.in_order,
     "Second by second": times.runs,

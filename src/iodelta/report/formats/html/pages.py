@@ -6,21 +6,29 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from iodelta.ingest.layouts import Layout
 from iodelta.plural import listed
-from iodelta.report.formats.charts import Source
+from iodelta.report.formats.charts import Scale, Source, figures, sources
 from iodelta.report.formats.charts.model import Charts
+from iodelta.report.formats.html import pages
 from iodelta.report.formats.html.page import Page, page
+from iodelta.report.formats.html.write import report
 from iodelta.report.stories import comparison, experiment, shown
+from iodelta.report.stories.evidence import sizes, smallest
+from iodelta.report.stories.kinds import story_of
 from iodelta.report.stories.statements import intervals, recommendation
-from iodelta.report.stories.story import Row, Table
-from iodelta.report.stories.visible import sizes, smallest
+from iodelta.report.stories.story import PLAIN, Detail, Row, Table
 from iodelta.study.comparison import Comparison
 from iodelta.study.experiment import Account, headline
 from iodelta.study.rows import Shown
 from iodelta.study.words import duration, inert, size
+
+if TYPE_CHECKING:
+    from iodelta.report.stories.kinds import Result
 
 FEW = 4
 """Values of a fact that are named, and rows of a table that is a small one."""
@@ -150,3 +158,38 @@ def _facts(account: Account) -> list[tuple[str, str]]:
         facts.append(("smallest change it could see", sizes(seen)))
     state = STATES.get(account.state, "ended early")
     return [*facts, ("state", state)]
+
+
+def html_of(result: Result, charts: Charts, detail: Detail = PLAIN) -> bytes:
+    """Return the page of any result. The same contents give the same bytes."""
+    return report(page_of(result, charts, detail))
+
+
+def page_of(result: Result, charts: Charts, detail: Detail = PLAIN) -> Page:
+    """Return the page of any result, before it is laid out."""
+    if isinstance(result, Account):
+        return pages.of_account(result, sources.of_account(result, (), {}), charts)
+    if isinstance(result, Comparison):
+        return pages.of_comparison(result, sources.verdicts_of(result), charts)
+    if isinstance(result, Shown):
+        return pages.of_shown(result, charts)
+    return page(story_of(result, detail), None, charts)
+
+
+def charts_of(
+    comparison: Comparison,
+    layouts: Sequence[Layout],
+    paths: Sequence[str],
+    baseline: str | None = None,
+    scale: Scale = "auto",
+) -> Charts:
+    """Return the charts of a comparison, drawn from the runs it was made of."""
+    source = sources.of_comparison(comparison, layouts, paths, baseline)
+    return tuple(figures(msgspec.structs.replace(source, scale=scale)))
+
+
+def charts_of_runs(layout: Layout, scale: Scale = "auto") -> Charts:
+    """Return the charts of results of which nothing is compared."""
+    return tuple(
+        figures(msgspec.structs.replace(sources.of_layout(layout), scale=scale))
+    )

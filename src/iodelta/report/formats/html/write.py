@@ -15,8 +15,15 @@ import msgspec
 
 from iodelta import __version__
 from iodelta.report.formats.charts import Figure
-from iodelta.report.formats.charts.specs import data_of, stored, texts_of
-from iodelta.report.formats.charts.theme import DARK, LIGHT, config, named
+from iodelta.report.formats.charts.specs import (
+    DARK,
+    LIGHT,
+    config,
+    data_of,
+    named,
+    stored,
+    texts_of,
+)
 from iodelta.report.formats.html.page import LONG, SHOWN, TABLED, Page
 from iodelta.report.stories.story import Box
 
