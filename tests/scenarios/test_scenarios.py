@@ -277,7 +277,9 @@ def test_what_is_missing_ends_a_run_with_reasons_and_4(monkeypatch: pytest.Monke
 
 
 def test_where_the_report_cannot_go_is_refused_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iodelta.cli.contact.contacts", lambda *given, **named: pytest.fail("a machine was asked"))
+    monkeypatch.setattr(
+        "iodelta.parts.scenarios.command.contacts", lambda *given, **named: pytest.fail("a machine was asked")
+    )
     found = CliRunner().invoke(cli, ["scenario", "run", "read-policy-order", "--output", "report.pdf"])
     assert isinstance(found.exception, RequestError)
     assert "add --format" in str(found.exception)
