@@ -59,7 +59,7 @@ ELSEWHERE = {
 }
 """Examples that are only parsed: what is in them, as a regular expression, and why."""
 
-FOR_CONTRIBUTORS = [*TOP[1:], ROOT / "docs/extending.md"]
+FOR_CONTRIBUTORS = [*TOP[1:], *sorted((ROOT / "docs").glob("extending*.md"))]
 
 PLACES_OF_CODE = [ROOT, ROOT / "src", ROOT / "src/iodelta", ROOT / "native/src/policy"]
 
@@ -228,6 +228,12 @@ def test_the_examples_are_found() -> None:
     assert len(found) > 40
     assert [name for name in commands() if not any(f"iodelta {name}" in line for line in found)] == []
     assert all(any(line.startswith(begin) for line in found) for begin in ("iodelta run", "fio ", "xclip"))
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_a_page_is_short_enough_to_be_read(page: Path) -> None:
+    """The page of pictures is made by a program: a heading, two pictures and a command each."""
+    assert page.name == "gallery.md" or len(page.read_text().split()) <= 900
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -11,6 +11,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+from pages import whole
 from tiers import one_at_push
 
 from iodelta.lab.folder import Folder, Started
@@ -28,7 +29,7 @@ print("warming up")
 print(f"\\x1b[32mops/s: {rate * (1 + noise):.1f}\\x1b[0m")
 """
 
-PAGE = Path(__file__).parents[2] / "docs" / "any-benchmark.md"
+PAGE = whole("any-benchmark")
 EXAMPLES = {
     "dd": "command.speed",
     "PYTHONMALLOC": "command.wall",
@@ -230,7 +231,7 @@ better = "higher"
 
 @pytest.mark.parametrize("mark", one_at_push(EXAMPLES))
 def test_an_example_of_the_page_is_measured(stand: Stand, mark: str) -> None:
-    blocks = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    blocks = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     (text,) = (block for block in blocks if f'"{mark}' in block)
     program = "dd" if mark == "PYTHONMALLOC" else mark
     if shutil.which(program) is None:

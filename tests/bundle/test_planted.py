@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from carried import ENVIRONMENT, QUESTION, carried, forge, plain
 from click.testing import CliRunner
+from pages import whole as whole_page
 
 from iodelta.bundle import pseudonyms
 from iodelta.bundle.identity import MODULES, WORDS, reduced
@@ -339,7 +340,7 @@ def test_a_command_line_that_was_reduced_is_no_difference_of_machines() -> None:
 
 
 def test_every_word_that_travels_is_documented() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "send-and-reproduce.md").read_text()
+    page = whole_page("send-and-reproduce")
     listed = set(re.findall(r"`[^`]+`", page.partition("## Boot parameters that travel")[2].partition("\n## ")[0]))
     assert {f"`{word}`" for word in WORDS} - listed == set()
     assert {f"`{module}.*`" for module in MODULES} - listed == set()

@@ -15,11 +15,12 @@ import msgspec
 import pytest
 import yaml
 from junitparser import JUnitXml
+from pages import whole
 from tiers import one_at_push
 
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text())
-PAGE = (ROOT / "docs/in-ci.md").read_text()
+PAGE = whole("in-ci")
 
 PROGRAM = """
 #include <stdio.h>

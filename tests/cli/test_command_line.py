@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
+from fio_files import write
 from waiting import LIMIT
 
 from iodelta.cli.main import cli
@@ -327,3 +328,53 @@ def test_a_shell_completes_the_values_that_a_knob_takes_here(tmp_path: Path) -> 
     assert completed("iodelta run --variant a:memory.drop_caches=", tmp_path) == [
         f"a:memory.drop_caches={value}" for value in COUNTERS
     ]
+
+
+def each_option() -> Iterator[tuple[str, click.Option]]:
+    """Every option of every command that has a declaration, with the words that call the command."""
+    for words in subcommands():
+        command: click.Command | None = cli
+        for word in words:
+            assert isinstance(command, click.Group)
+            command = command.get_command(click.Context(command), word)
+        assert command is not None
+        yield from ((" ".join(words), one) for one in command.params if isinstance(one, click.Option))
+
+
+@pytest.mark.parametrize("name", ["--force", "--folder", "--exit-code", "--wait", "--leave-out", "--name-pattern"])
+def test_an_option_means_the_same_in_every_command(name: str) -> None:
+    """`--force` was to overwrite a file, and to search in spite of noise; `--exit-code` had two sets of words."""
+    helps = {option.help for _, option in each_option() if name in option.opts}
+    assert len(helps) == 1
+
+
+@pytest.mark.parametrize("name", ["--plan", "--each", "--all"])
+def test_more_and_change_nothing_have_one_name_each(name: str) -> None:
+    assert [where for where, option in each_option() if name in option.opts] == []
+
+
+def test_no_form_of_an_option_is_only_text() -> None:
+    free = {"--describe", "--why", "--question", "--only"}
+    assert {
+        name for _, option in each_option() for name in option.opts if option.metavar == "TEXT" and not option.hidden
+    } <= free
+
+
+@pytest.mark.parametrize(
+    ("words", "now"),
+    [
+        (("show", "x.json", "--each"), "--each is now --verbose"),
+        (("show", "x.json", "--exit-code"), "--exit-code is now --fail-on finding"),
+        (("audit", "x.json", "--all"), "--all is now --verbose"),
+        (
+            ("bisect", "--plan", "--item", "1", "--item", "2", "--measure", "echo 1", "--better", "higher"),
+            "--plan is now --dry-run",
+        ),
+    ],
+    ids=lambda words: words[-1] if isinstance(words, tuple) else None,
+)
+def test_an_old_name_goes_on_working_and_says_the_new_one(words: tuple[str, ...], now: str, tmp_path: Path) -> None:
+    write(tmp_path / "x.json")
+    said = iodelta(*words, cwd=tmp_path)
+    assert said.returncode == 0, said.stderr
+    assert said.stderr.startswith(f"{now}; the old name goes with the next version\n")

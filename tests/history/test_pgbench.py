@@ -9,10 +9,11 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from pages import whole
 from test_command import iodelta
 from test_store import server as server
 
-PAGE = Path(__file__).parents[2] / "docs" / "any-benchmark.md"
+PAGE = whole("any-benchmark")
 
 pytestmark = pytest.mark.beside
 
@@ -25,7 +26,7 @@ def test_pgbench_is_measured_and_reset_sets_what_the_variants_differ_in(
     monkeypatch.setenv("PGHOST", parse_qs(urlsplit(server).query)["host"][0])
     monkeypatch.setenv("PGUSER", "iodelta")
     monkeypatch.setenv("PGDATABASE", "postgres")
-    (text,) = (block for block in re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL) if "pgbench" in block)
+    (text,) = (block for block in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL) if "pgbench" in block)
     (tmp_path / "pgbench.toml").write_text(text.replace('trial = "1s"', 'trial = "1s"\ncarry-over = "tested"'))
     words = ("run", "pgbench.toml", "--folder", "folder", "--allow-commands", "--blocks", "2")
     done = iodelta(tmp_path, *words)

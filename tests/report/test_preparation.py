@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from msgspec.structs import replace
+from pages import whole
 from prepared_disk import FALLING, disk
 from test_console import account, experiment
 
@@ -129,7 +130,7 @@ def test_everything_about_an_experiment_says_how_its_disk_was_prepared() -> None
 
 def test_the_example_in_the_documentation_is_what_was_measured() -> None:
     measured = msgspec.json.decode((ROOT / "benchmarks/gallery/rounds.json").read_bytes(), type=PrepareAnswer)
-    page = (ROOT / "docs/prepare-a-disk.md").read_text()
+    page = whole("prepare-a-disk")
     (drawn,) = [one for one in of_preparation(measured).sections if one.drawing]
     printed = [line.strip() for line in page.splitlines()]
     begin = printed.index(drawn.items[0].text.strip())

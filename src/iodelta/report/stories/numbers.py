@@ -125,6 +125,6 @@ def legend(rows: Sequence[Row]) -> Iterator[str]:
     if any(point.thin for point in points):
         yield "( ) fewer than 100 I/Os beyond"
     if {row.spread for row in rows} - {None}:
-        yield "xN ±: medians of N runs, standard deviation of IOPS (--verbose shows every run)"
+        yield "xN ±: medians of N runs, standard deviation of IOPS (--verbose shows all)"
     if "clat" in {row.latency for row in rows}:
         yield "some means are of completion latency: total latency is not in the source"
