@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -131,29 +132,62 @@ def calibrate(
         base = Request(
             members=(path,), policy="devid", size=size, seed=start, seconds=seconds
         )
-        read, iops = _curve(base, DEPTHS)
-        large = write = read_beside = write_beside = None
-        if size >= 64 * MIB:
-            streaming = msgspec.structs.replace(
-                base, random=False, length=MIB, seed=start + 300
-            )
-            large, _ = _curve(streaming, LARGE_DEPTHS)
-        if destroy:
-            writing = msgspec.structs.replace(base, read_percent=0, seed=start + 600)
-            write, _ = _curve(writing, WRITE_DEPTHS, destroy)
-            mixed = msgspec.structs.replace(base, read_percent=MIX, seed=start + 900)
-            read_beside, write_beside = _beside(mixed, destroy)
+
+        def measured(
+            depths: Sequence[int], later: int = 0, base: Request = base, **changed: Any
+        ) -> tuple[list[MirrorRun], dict[str, Curve]]:
+            """Runs at each depth, and the curves of what came back."""
+            # Fresh offsets at each depth: the same ones would come from a cache below.
+            runs = [
+                _measured(
+                    msgspec.structs.replace(
+                        base, iodepth=depth, seed=base.seed + later + at, **changed
+                    ),
+                    destroy,
+                )
+                for at, depth in enumerate(depths)
+            ]
+            found = {}
+            for kind in ("read", "write"):
+                tallies = [getattr(done, kind) for done in runs]
+                if all(tally.ios for tally in tallies):
+                    # Of one direction alone, the mean of a closed loop by its rate.
+                    alone = changed.get("read_percent", 100) in (0, 100)
+                    means = [
+                        done.seconds * 1e9 * depth / tally.ios if alone else tally.mean
+                        for done, depth, tally in zip(
+                            runs, depths, tallies, strict=True
+                        )
+                    ]
+                    found[kind] = Curve(
+                        tuple(depths), tuple(means), tuple(map(shape_of, tallies))
+                    )
+            return runs, found
+
+        runs, small = measured(DEPTHS)
+        iops = tuple(done.iops for done in runs)
+        large = (
+            measured(LARGE_DEPTHS, 300, random=False, length=MIB)[1]["read"]
+            if size >= 64 * MIB
+            else None
+        )
+        write = (
+            measured(WRITE_DEPTHS, 600, read_percent=0)[1]["write"] if destroy else None
+        )
+        beside = measured(WRITE_DEPTHS, 900, read_percent=MIX)[1] if destroy else {}
         throttled = slice_of(
             msgspec.structs.replace(base, iodepth=DEPTHS[-1], seed=start + 1200),
             iops[-1],
         )
-        member = Member(
-            traits,
-            size,
-            empirical=Empirical(
-                read, large, write, read_beside, write_beside, throttled
-            ),
+        model = Empirical(
+            small["read"],
+            large,
+            write,
+            beside.get("read"),
+            beside.get("write"),
+            throttled,
         )
+        member = Member(traits, size, empirical=model)
         curves.append(MemberCurve(path, member, iops, closure_of(member)))
     findings += starvation(cpu_before, cpu_times(LocalMachine()))
     held: tuple[HeldOut, ...] = ()
@@ -169,16 +203,27 @@ def calibrate(
         cells = [(policy, depth, 100) for policy, depth in HELD_OUT] + (
             [("queue", 8, 70)] if destroy else []
         )
-        held = tuple(
-            _hold_out(
-                curves,
-                msgspec.structs.replace(
-                    tested, policy=policy, iodepth=depth, read_percent=reads
-                ),
-                destroy,
+        for policy, depth, reads in cells:
+            request = msgspec.structs.replace(
+                tested, policy=policy, iodepth=depth, read_percent=reads
             )
-            for policy, depth, reads in cells
-        )
+            done = _measured(request, destroy)
+            load = Workload(
+                True, request.length, depth, size, request.seed, done.pids, reads
+            )
+            predicted = predict(
+                tuple(curve.member for curve in curves), policy, load, 5.0
+            ).iops
+            held += (
+                HeldOut(
+                    policy,
+                    depth,
+                    done.iops,
+                    predicted,
+                    predicted / done.iops - 1,
+                    reads,
+                ),
+            )
     worst = max(curve.closure for curve in curves)
     if worst > CLOSURE:
         text = f"a simulated member misses its own curve by {100 * worst:.0f} %"
@@ -199,11 +244,19 @@ def closure_of(member: Member) -> float:
     errors = []
     assert member.empirical is not None
     model = member.empirical
+    # The mean latency of reads and writes together, if both were measured together.
+    mixed = None
+    if model.read_beside is not None and model.write_beside is not None:
+        pairs = zip(model.read_beside.latency, model.write_beside.latency, strict=True)
+        mixed = Curve(
+            model.read_beside.depths,
+            tuple((MIX * read + (100 - MIX) * write) / 100 for read, write in pairs),
+        )
     for curve, random, length, reads in (
         (model.read, True, 4096, 100),
         (model.large, False, MIB, 100),
         (model.write, True, 4096, 0),
-        (_mixed(model), True, 4096, MIX),
+        (mixed, True, 4096, MIX),
     ):
         if curve is None:
             continue
@@ -230,17 +283,6 @@ def slice_of(base: Request, full: float) -> float:
     if count > 4 * full * BURST:
         return count / full
     return 0.0
-
-
-def _mixed(model: Empirical) -> Curve | None:
-    """Return the mean latency of reads and writes together, if both were measured together."""
-    if model.read_beside is None or model.write_beside is None:
-        return None
-    pairs = zip(model.read_beside.latency, model.write_beside.latency, strict=True)
-    return Curve(
-        model.read_beside.depths,
-        tuple((MIX * read + (100 - MIX) * write) / 100 for read, write in pairs),
-    )
 
 
 def predict(
@@ -305,52 +347,16 @@ def rates_of(calibration: Calibration, length: int, iodepth: int) -> tuple[float
     return tuple(rates)
 
 
-def _curve(
-    base: Request, depths: Sequence[int], destroy: Sequence[str] = ()
-) -> tuple[Curve, tuple[float, ...]]:
-    latency, shapes, iops = [], [], []
-    for number, depth in enumerate(depths):
-        # Fresh offsets at each depth: the same ones would come from a cache below.
-        done = _measured(
-            msgspec.structs.replace(base, iodepth=depth, seed=base.seed + number),
-            destroy,
-        )
-        tally = done.read if base.read_percent else done.write
-        latency.append(done.seconds * 1e9 * depth / tally.ios)
-        shapes.append(shape_of(tally))
-        iops.append(done.iops)
-    return Curve(tuple(depths), tuple(latency), tuple(shapes)), tuple(iops)
-
-
-def _beside(base: Request, destroy: Sequence[str]) -> tuple[Curve, Curve]:
-    """Reads during writes, and writes during reads, by the depth of both."""
-    tallies: tuple[list[Tally], list[Tally]] = ([], [])
-    for number, depth in enumerate(WRITE_DEPTHS):
-        done = _measured(
-            msgspec.structs.replace(base, iodepth=depth, seed=base.seed + number),
-            destroy,
-        )
-        for kind, tally in zip(tallies, (done.read, done.write), strict=True):
-            kind.append(tally)
-    read, write = map(_curve_of, tallies)
-    return read, write
-
-
-def _curve_of(tallies: Sequence[Tally]) -> Curve:
-    return Curve(
-        WRITE_DEPTHS,
-        tuple(tally.mean for tally in tallies),
-        tuple(map(shape_of, tallies)),
-    )
-
-
 def _measured(request: Request, destroy: Sequence[str]) -> MirrorRun:
     for attempt in range(ATTEMPTS):
         longer = 2**attempt * request.seconds
         done = run(msgspec.structs.replace(request, seconds=longer), destroy=destroy)
         if not done.usable:
             break
-        if _came_back(done, request.read_percent):
+        # I/O of each requested kind completed.
+        if (done.read.ios or request.read_percent == 0) and (
+            done.write.ios or request.read_percent == 100
+        ):
             return done
     reason = (
         "; ".join(finding.explanation for finding in done.findings)
@@ -360,38 +366,4 @@ def _measured(request: Request, destroy: Sequence[str]) -> MirrorRun:
         f"cannot be measured: {reason}",
         place=", ".join(request.members),
         remedy="--seconds",
-    )
-
-
-def _came_back(done: MirrorRun, read_percent: int) -> bool:
-    """Return whether I/O of each requested kind completed."""
-    reads_came = read_percent == 0 or done.read.ios > 0
-    writes_came = read_percent == 100 or done.write.ios > 0
-    return reads_came and writes_came
-
-
-def _hold_out(
-    curves: Sequence[MemberCurve], request: Request, destroy: Sequence[str]
-) -> HeldOut:
-    done = _measured(request, destroy)
-    load = Workload(
-        True,
-        request.length,
-        request.iodepth,
-        request.size or 0,
-        request.seed,
-        done.pids,
-        request.read_percent,
-    )
-    predicted = predict(
-        tuple(curve.member for curve in curves), request.policy, load, 5.0
-    ).iops
-    error = predicted / done.iops - 1
-    return HeldOut(
-        request.policy,
-        request.iodepth,
-        done.iops,
-        predicted,
-        error,
-        request.read_percent,
     )
