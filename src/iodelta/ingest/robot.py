@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from iodelta.ingest.cleaning import Line
-from iodelta.ingest.model import Refusal, Run, Workload, unknown
+from iodelta.ingest.model import Refusal, Run
 from iodelta.ingest.numbers import half_unit
+from iodelta.ingest.table_runs import direction
+from iodelta.ingest.table_titles import Stat
 from iodelta.ingest.tables import ranges
 from iodelta.ingest.wording import clean
 from iodelta.plural import plural
-from iodelta.trial import Direction, Finding, Kind, Latency, Place, Quantity
+from iodelta.trial import Finding, Kind, Place, Quantity
 
 HINT = "%stddev"
 _NUMBER = r"\d{1,15}(?:\.\d{1,9})?(?:e[+-]?\d{1,3})?"
@@ -34,22 +35,12 @@ _HEADER = re.compile(
     r"\s*([0-9a-f]{12,40}|v?\d\.\d[\w.-]*)((?:\s+[0-9a-f]{12,40}|\s+v?\d\.\d[\w.-]*)+)\s*$"
 )
 _UNITS = {
-    "KB": 1e3,
-    "MB": 1e6,
-    "GB": 1e9,
-    "KiB": 2.0**10,
-    "MiB": 2.0**20,
-    "GiB": 2.0**30,
+    **{f"{prefix}B": 1e3**power for power, prefix in enumerate("KMG", 1)},
+    **{f"{prefix}iB": 2.0 ** (10 * power) for power, prefix in enumerate("KMG", 1)},
+    **{"ns": 1.0, "us": 1e3, "ms": 1e6},
 }
-_TIMES = {"ns": 1.0, "us": 1e3, "ms": 1e6}
-
-
-class _Measure(NamedTuple):
-    kind: Kind
-    of: str
-    rank: float
-    unit: str
-    scale: float
+Row = tuple[int, list[str], list[str], str]
+"""Index of the line, numbers of all sides, changes from the first to each other side, and the name of the measure."""
 
 
 def tables(
@@ -58,7 +49,7 @@ def tables(
     """Return a run for each side of each table; the indexes are marked in ``used``."""
     groups: list[list[Run | Refusal]] = []
     sides: list[str] = []
-    rows: list[tuple[int, list[str], list[str], str]] = []
+    rows: list[Row] = []
     begun = 0
     for at, line in enumerate([*lines, Line(0, "end")]):
         text = line.text[:1000]
@@ -66,14 +57,8 @@ def tables(
         row = _ROW.match(text) if begun else None
         if row is not None and not used[at]:
             further = _FURTHER.findall(row[2])
-            rows.append(
-                (
-                    at,
-                    [row[1], *(value for _, value in further)],
-                    [change for change, _ in further],
-                    row[3],
-                )
-            )
+            values = [row[1], *(value for _, value in further)]
+            rows.append((at, values, [change for change, _ in further], row[3]))
         elif HINT in text:
             begun = begun or at + 1
         elif begun and text.strip(" \\|-\t"):
@@ -87,124 +72,72 @@ def tables(
 
 
 def _read(
-    lines: Sequence[Line],
-    rows: Sequence[tuple[int, list[str], list[str], str]],
-    sides: Sequence[str],
-    file: str,
+    lines: Sequence[Line], rows: Sequence[Row], sides: Sequence[str], file: str
 ) -> list[Run | Refusal]:
     count = max(len(values) for _, values, _, _ in rows)
-    names = (
-        [clean(name)[:16] for name in sides]
-        if len(sides) == count
-        else ["base", "new", *map(str, range(2, count))]
-    )
-    parts: list[dict[_Measure, Quantity]] = [{} for _ in range(count)]
-    findings, unknowns, others = [], [], 0
+    names = ["base", "new", *map(str, range(2, count))]
+    if len(sides) == count:
+        names = [clean(name)[:16] for name in sides]
+    parts: list[dict[Kind, dict[tuple[str, Stat, float], Quantity]]]
+    parts = [{} for _ in range(count)]
+    findings: list[Finding] = []
+    unknowns: list[int] = []
+    quoted: list[str] = []
+    others = 0
     for at, values, changes, name in rows:
-        measure = _measure(name)
-        if measure is None and name.startswith("fio.") and not _KNOWN.match(name):
-            unknowns.append((lines[at].number, name))
-        others += measure is None and not name.startswith("fio.")
-        if measure is None:
+        match = _FIO.match(name)
+        if match is None:
+            others += not name.startswith("fio.")
+            if name.startswith("fio.") and not _KNOWN.match(name):
+                unknowns.append(lines[at].number)
+                quoted.append(repr(clean(name)))
             continue
-        for side, text in enumerate(values):
-            number, half = float(text), half_unit(text.partition("e")[0])
-            scale = measure.scale
-            parts[side][measure] = Quantity(
-                number * scale,
-                (number - half) * scale,
-                (number + half) * scale,
-                measure.unit,
+        kind: Kind = match["kind"] or "mixed"  # type: ignore[assignment]
+        rank = float(match["rank"] or 0)
+        key: tuple[str, Stat, float] = match["lat"], "mean", rank
+        if rank:
+            key = match["lat"], "percentile", rank
+        elif not match["lat"]:
+            key = "rate", "iops" if match["iops"] else "bw", 0
+        unit = {"iops": "1/s", "bw": "B/s"}.get(key[1], "ns")
+        scale = _UNITS.get(match["bw"] or match["unit"], 1.0)
+        for side, text in zip(parts, values, strict=False):
+            number, half = (
+                float(text) * scale,
+                half_unit(text.partition("e")[0]) * scale,
             )
+            of_kind = side.setdefault(kind, {})
+            of_kind[key] = Quantity(number, number - half, number + half, unit)
         for change, value in zip(changes, values[1:], strict=True):
             base, now = float(values[0]), float(value)
-            if change.endswith("%") and base:
-                shown, stated = 100 * (now / base - 1), float(change[:-1])
-                slack = (
-                    0.06
-                    + 100
-                    * (half_unit(value) + half_unit(values[0]) * now / base)
-                    / base
-                )
-                if abs(shown - stated) > slack:
-                    words = f"{name}: it says {change}, but {values[0]} to {value} is {shown:+.1f} %"
-                    where_ = f"{file}:{lines[at].number}"
-                    findings.append(
-                        Finding(
-                            "change.row",
-                            "hard",
-                            where_,
-                            words,
-                            "give the change of the numbers",
-                        )
-                    )
+            if not change.endswith("%") or not base:
+                continue
+            shown = 100 * (now / base - 1)
+            slack = half_unit(value) + half_unit(values[0]) * now / base
+            if abs(shown - float(change[:-1])) > 0.06 + 100 * slack / base:
+                words = f"{name}: it says {change}, but {values[0]} to {value} is {shown:+.1f} %"
+                where = f"{file}:{lines[at].number}"
+                remedy = "give the change of the numbers"
+                findings.append(Finding("change.row", "hard", where, words, remedy))
     place = Place(file, lines[rows[0][0]].number)
-    items: list[Run | Refusal] = []
-    for side, numbers in enumerate(parts):
-        kinds = dict.fromkeys(measure.kind for measure in numbers)
-        if kinds:
-            items.append(
-                Run(
-                    place=place,
-                    format="table",
-                    jobname=names[side],
-                    directions=tuple(_direction(kind, numbers) for kind in kinds),
-                    workload=Workload(),
-                    labels={"variant": names[side]},
-                    table="test robot",
-                    findings=tuple(findings) if not side else (),
-                )
-            )
+    items: list[Run | Refusal] = [
+        Run(
+            place=place,
+            format="table",
+            jobname=name,
+            directions=tuple(direction(*item) for item in side.items()),
+            labels={"variant": name},
+            table="test robot",
+            findings=tuple(findings) if side is parts[0] else (),
+        )
+        for name, side in zip(names, parts, strict=False)
+        if side
+    ]
     if unknowns:
-        quoted = ", ".join(repr(clean(name)) for _, name in unknowns[:8])
-        where = Place(file, unknowns[0][0])
-        words = f"{plural(len(unknowns), 'row')} of the robot's table not read ({ranges([n for n, _ in unknowns])}): {quoted}"
-        items.append(Refusal(where, words, lost=True))
+        words = f"{plural(len(unknowns), 'row')} of the robot's table not read ({ranges(unknowns)})"
+        words = f"{words}: {', '.join(quoted[:8])}"
+        items.append(Refusal(Place(file, unknowns[0]), words, lost=True))
     if others:
-        items.append(
-            Refusal(
-                place,
-                f"{plural(others, 'row')} of the robot's table are of the system, not of fio: not read",
-            )
-        )
+        words = f"{plural(others, 'row')} of the robot's table are of the system, not of fio: not read"
+        items.append(Refusal(place, words))
     return items
-
-
-def _measure(name: str) -> _Measure | None:
-    match = _FIO.match(name)
-    if match is None:
-        return None
-    kind: Kind = match["kind"] or "mixed"  # type: ignore[assignment]
-    if match["iops"]:
-        return _Measure(kind, "iops", 0, "1/s", 1.0)
-    if match["bw"]:
-        return _Measure(kind, "bw", 0, "B/s", _UNITS[match["bw"]])
-    return _Measure(
-        kind, match["lat"], float(match["rank"] or 0), "ns", _TIMES[match["unit"]]
-    )
-
-
-def _direction(kind: Kind, numbers: dict[_Measure, Quantity]) -> Direction:
-    own = {
-        (measure.of, measure.rank): value
-        for measure, value in numbers.items()
-        if measure.kind == kind
-    }
-    latencies: list[Latency | None] = []
-    for of in ("lat", "clat", "slat"):
-        spread = {
-            rank: value
-            for (name, rank), value in sorted(own.items())
-            if name == of and rank
-        }
-        mean = own.get((of, 0), unknown("ns"))
-        has_any = spread or (of, 0) in own
-        latencies.append(
-            Latency(0, mean, *(unknown("ns"),) * 3, spread) if has_any else None
-        )
-    iops, bandwidth = (
-        own.get(("iops", 0), unknown("1/s")),
-        own.get(("bw", 0), unknown("B/s")),
-    )
-    lat, clat, slat = latencies
-    return Direction(kind, 0, 0, 0, iops, bandwidth, lat, clat, slat)
