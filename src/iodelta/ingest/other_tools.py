@@ -6,11 +6,15 @@ import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+import msgspec
+
 from iodelta.ingest.cleaning import Line
 from iodelta.ingest.model import Refusal, Run, Workload, unknown
 from iodelta.ingest.numbers import decimals, whole
+from iodelta.ingest.table_runs import direction
+from iodelta.ingest.table_titles import Stat
 from iodelta.ingest.wording import clean
-from iodelta.trial import Direction, Kind, Latency, Place, Quantity
+from iodelta.trial import Direction, Kind, Place, Quantity
 
 _OWN_TABLE = "put its numbers into a CSV with the columns test, IOPS, BW (MiB/s), lat (us), one row a run"
 _CBT = "give the json_output files that its fio wrote, in the folder of the run"
@@ -222,7 +226,6 @@ _ROW = re.compile(
 _IO_LATENCY = re.compile(
     r"IO(?: (wr|rd))? lat(?:ency)?(?: us)? {1,20}: \[ min=(\S{1,20}) avg=(\S{1,20}) max=(\S{1,20}) \]"
 )
-_TIME = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)(us|ms|s)?")
 _DBENCH = re.compile(
     r"Throughput ([\d.]{1,20}(?:e[+-]?\d{1,3})?) MB/sec((?: \(sync \w{1,9}\)){0,2}) {1,4}"
     r"(?:(\d{1,9}) clients? {1,4})?(\d{1,9}) procs(?: {1,4}max_latency=([\d.]{1,20}) ms)?"
@@ -276,167 +279,161 @@ _OF_STORAGE = re.compile(r"\biops\b|\bBW=|\(groupid=|\|.*\||\bbw[= (]|\bfio\b", 
 def results(
     lines: Sequence[Line], used: bytearray, file: str
 ) -> list[list[Run | Refusal]]:
-    """The runs of elbencho and dbench, table by table; the indexes of their lines are marked in ``used``."""
+    """The runs of elbencho, dbench and KDiskMark, table by table; the indexes of their lines are marked in ``used``."""
     tables: list[list[Run | Refusal]] = []
+    kind: Kind | None = None
+    is_fio = False
     index = 0
     while index < len(lines):
-        text = lines[index].text
-        if text.startswith(_ELBENCHO) and ",operation," in text:
-            rows = list(_elbencho_csv(lines, index, file))
-            end = index + 1
+        text = lines[index].text.strip()[:_LONGEST]
+        place, end = Place(file, lines[index].number), index + 1
+        rows: list[Run | Refusal] = []
+        # KDiskMark prints what fio measured in the form of CrystalDiskMark, which does not run fio.
+        if "DiskMark" in text:
+            is_fio = "KDiskMark" in text
+            used[index] |= is_fio
+        kind = _DISK_MARK_KINDS.get(text.partition(" ")[0], kind)
+        if lines[index].text.startswith(_ELBENCHO) and ",operation," in text:
             while end < len(lines) and lines[end].text.strip():
                 end += 1
-        elif match := _PHASE.match(text.strip()[:_LONGEST]):
-            end = _phase_end(lines, index)
-            rows = list(_elbencho_text(lines, index, end, match, file))
-        elif match := _DBENCH.match(text.strip()[:_LONGEST]):
-            # The run of a line of dbench: megabytes of 10^6 bytes, reads and writes together.
-            place = Place(file, lines[index].number)
-            speed = decimals(match[1])
-            bandwidth = unknown("B/s") if speed is None else speed.quantity("B/s", 1e6)
-            clients = int(match[3] or match[4])
-            labels = {"clients": str(clients)} | (
-                {"mode": match[2].strip(" ()")} if match[2] else {}
-            )
-            if match[5]:
-                labels["max latency of an operation (ms)"] = match[5]
-            rows, end = (
-                [
-                    (
-                        Run(
-                            place=place,
-                            format="table",
-                            jobname=f"dbench {clients} clients",
-                            jobs=clients,
-                            directions=(
-                                Direction("mixed", 0, 0, 0, unknown("1/s"), bandwidth),
-                            ),
-                            workload=Workload(numjobs=clients),
-                            labels=labels,
-                            table="dbench",
-                        )
-                    )
-                ],
-                index + 1,
-            )
-        else:
-            index += 1
-            continue
-        tables.append(rows)
-        used[index:end] = b"\1" * (end - index)
+            rows = list(_elbencho_csv(lines[index:end], file))
+        elif match := _PHASE.match(text):
+            while end < len(lines):
+                below = lines[end].text.strip()
+                if not below or below.startswith("---") or _PHASE.match(below):
+                    break
+                end += 1
+            rows = [_elbencho_text(lines[index + 1 : end], match, place)]
+        elif match := _DBENCH.match(text):
+            rows = [_dbench(match, place)]
+        elif is_fio and kind and (match := _DISK_MARK.match(text)):
+            rows = [_disk_mark(match, kind, place)]
+        if rows:
+            tables.append(rows)
+            used[index:end] = b"\1" * (end - index)
         index = end
-    return [rows for rows in tables if rows]
+    return tables
 
 
 _DISK_MARK = re.compile(
-    r"^\s{0,20}(Sequential|Random) {1,9}(\d{1,6}) ([KM])i?B \(Q= {0,3}(\d{1,4}), ?T= {0,3}(\d{1,4})\): {1,12}([\d.]{1,15}) MB/s"
+    r"(Sequential|Random) {1,9}(\d{1,6}) ([KM])i?B \(Q= {0,3}(\d{1,4}), ?T= {0,3}(\d{1,4})\): {1,12}([\d.]{1,15}) MB/s"
     r" \[ {0,12}([\d.]{1,15}) IOPS\](?: < {0,12}([\d.]{1,15}) us>)?"
 )
-_DISK_MARK_KINDS = {"[Read]": "read", "[Write]": "write", "[Mix]": "mixed"}
+_DISK_MARK_KINDS: dict[str, Kind] = {
+    "[Read]": "read",
+    "[Write]": "write",
+    "[Mix]": "mixed",
+}
 
 
-def disk_mark(lines: Sequence[Line], used: bytearray, file: str) -> list[Run]:
-    """Return the runs of KDiskMark, which prints what fio measured in the form of CrystalDiskMark, which does not run
-    fio.
-    """
-    runs: list[Run] = []
-    kind: Kind | None = None
-    is_fio = False
-    for at, line in enumerate(lines):
-        text = line.text.strip()[:_LONGEST]
-        if "DiskMark" in text:
-            is_fio = "KDiskMark" in text
-        named = _DISK_MARK_KINDS.get(text.partition(" ")[0])
-        kind = named if named else kind  # type: ignore[assignment]
-        match = _DISK_MARK.match(line.text[:_LONGEST]) if is_fio and kind else None
-        used[at] |= is_fio and (match is not None or "DiskMark" in text)
-        if match is None or kind is None:
-            continue
-        depth, threads = int(match[4]), int(match[5])
-        mean = decimals(match[8] or "")
-        lat = (
-            Latency(0, mean.quantity("ns", 1e3), *(unknown("ns"),) * 3)
-            if mean and mean.value
-            else None
-        )
-        speed, rate = decimals(match[6]), decimals(match[7])
-        assert speed is not None
-        assert rate is not None
-        mode = {"read": "read", "write": "write", "mixed": "rw"}[kind]
-        runs.append(
-            Run(
-                place=Place(file, line.number),
-                format="table",
-                jobname=clean(" ".join(text.partition(":")[0].split())),
-                jobs=threads,
-                directions=(
-                    Direction(
-                        kind,
-                        0,
-                        0,
-                        0,
-                        rate.quantity("1/s"),
-                        speed.quantity("B/s", 1e6),
-                        lat,
-                    ),
-                ),
-                workload=Workload(
-                    rw=f"rand{mode}" if match[1] == "Random" else mode,
-                    bs=int(match[2]) << {"K": 10, "M": 20}[match[3]],
-                    iodepth=depth,
-                    numjobs=threads,
-                ),
-                labels={
-                    "test": clean(" ".join(text.partition(":")[0].split())),
-                    "direction": kind,
-                },
-                table="KDiskMark",
-            )
-        )
-    return runs
+def _disk_mark(match: re.Match[str], kind: Kind, place: Place) -> Run:
+    random, size, prefix, depth, threads, *numbers = match.groups()
+    speed, rate, mean = (decimals(text or "") for text in numbers)
+    assert speed is not None
+    assert rate is not None
+    mode = "rw" if kind == "mixed" else kind
+    name = clean(" ".join(match[0].partition(":")[0].split()))
+    parts: dict[tuple[str, Stat, float], Quantity] = {
+        ("rate", "iops", 0): rate.quantity("1/s"),
+        ("rate", "bw", 0): speed.quantity("B/s", 1e6),
+    }
+    if mean and mean.value:
+        parts["lat", "mean", 0] = mean.quantity("ns", 1e3)
+    return Run(
+        place=place,
+        format="table",
+        jobname=name,
+        jobs=int(threads),
+        directions=(direction(kind, parts),),
+        workload=Workload(
+            rw=f"rand{mode}" if random == "Random" else mode,
+            bs=int(size) << {"K": 10, "M": 20}[prefix],
+            iodepth=int(depth),
+            numjobs=int(threads),
+        ),
+        labels={"test": name, "direction": kind},
+        table="KDiskMark",
+    )
 
 
-def _elbencho_csv(
-    lines: Sequence[Line], index: int, file: str
-) -> Iterator[Run | Refusal]:
-    titles = next(csv.reader([lines[index].text]))
-    for line in lines[index + 1 :]:
-        if not line.text.strip():
-            return
+def _elbencho_csv(lines: Sequence[Line], file: str) -> Iterator[Run | Refusal]:
+    titles = next(csv.reader([lines[0].text]))
+    for line in lines[1:]:
         if line.text.startswith(_ELBENCHO):
             continue  # another start appended to the file
         place = Place(file, line.number)
         cells = next(csv.reader([line.text.replace("\0", "")]), [])
-        if (
-            len(cells) < len(titles) - 2
-        ):  # the last cell, the command, may contain commas
+        # The last cell, the command, may contain commas.
+        if len(cells) < len(titles) - 2:
             yield Refusal(place, "a row of elbencho with too few cells: it is cut")
-            continue
-        yield _elbencho_row(dict(zip(titles, cells, strict=False)), place)
+        else:
+            yield _elbencho(dict(zip(titles, cells, strict=False)), place)
 
 
-def _elbencho_row(row: Mapping[str, str], place: Place) -> Run | Refusal:
+def _elbencho_text(
+    lines: Sequence[Line], phase: re.Match[str], place: Place
+) -> Run | Refusal:
+    """Return the output of elbencho for one phase, from the column of the last thread, as a row of its CSV."""
+    took = phase["ms"] or ""
+    elapsed = _ELAPSED.fullmatch(phase["time"]) if phase["time"] else None
+    if elapsed:
+        units = zip(
+            elapsed.groups(), (86_400_000, 3_600_000, 60_000, 1000, 1), strict=True
+        )
+        took = str(round(sum(float(part) * unit for part, unit in units if part)))
+    row = {"operation": phase[1], "time ms [last]": took}
+    for line in lines:
+        text = line.text.strip()
+        if match := _ROW.match(text):
+            of = "rwmix read " if match[2] == "read" else ""
+            row[f"{of}{match[1].removeprefix('Throughput ')} [last]"] = match[4]
+        elif match := _IO_LATENCY.match(text):
+            of = "rwmix read " if match[1] == "rd" else ""
+            for name, value in zip(
+                ("min", "avg", "max"), match.groups()[1:], strict=True
+            ):
+                # Others than whole microseconds, such as ``1.66ms``, are rounded.
+                row[f"{of}IO lat us [{name}]"] = value.removesuffix("us")
+    return _elbencho(row, place)
+
+
+def _elbencho(row: Mapping[str, str], place: Place) -> Run | Refusal:
+    """Return a row of elbencho's CSV: the rates at the end of the last thread, all work over all time.
+
+    In a mixed phase the reads have separate columns. elbencho truncates its numbers to integers.
+    """
     operation = row.get("operation", "").upper()
     kinds: dict[str, Kind] = {"READ": "read", "WRITE": "write"}
     kind = "write" if operation.startswith("RWMIX") else kinds.get(operation)
-    # The directions of a phase; in a mixed phase the reads have separate columns.
-    directions = [] if kind is None else [_elbencho_direction(row, kind, "")]
+    sides: list[tuple[Kind, str]] = [(kind, "")] if kind else []
     if row.get("rwmix read IOPS [last]", "").strip():
-        directions.append(_elbencho_direction(row, "read", "rwmix read "))
-    directions = [d for d in directions if d.iops.value > 0 or d.bandwidth.value > 0]
+        sides.append(("read", "rwmix read "))
+    directions: list[Direction] = []
+    for side, of in sides:
+        parts: dict[tuple[str, Stat, float], Quantity] = {}
+        for key, title, unit, scale in _ELBENCHO_NUMBERS:
+            count = whole(row.get(of + title, ""))
+            if count is not None:
+                low, high = count * scale, (count + 1) * scale
+                parts[key] = Quantity(low, low, high, unit)
+        mean = parts.get(("lat", "mean", 0))
+        if not mean or not mean.value > 0:
+            parts = {key: value for key, value in parts.items() if key[0] == "rate"}
+        made = direction(side, parts)
+        if made.iops.value > 0 or made.bandwidth.value > 0:
+            took = whole(row.get("time ms [last]", "")) or 0
+            directions.append(msgspec.structs.replace(made, runtime_ms=took))
     if not directions:
-        return Refusal(
-            place,
-            f"elbencho's phase {clean(operation)!r} has no rate of reads or writes: not read",
-        )
+        words = f"elbencho's phase {clean(operation)!r} has no rate of reads or writes: not read"
+        return Refusal(place, words)
+    counts = {
+        name: whole(row.get(name, ""))
+        for name in ("threads", "hosts", "block size", "IO depth", "file size")
+    }
     random = "rand" if row.get("random") == "1" else ""
-    rw = "rw" if len(directions) > 1 else str(directions[0].kind)
     label = row.get("label", "").strip()
-    if label.lower() == "none":
-        label = ""  # elbencho writes it if there is no label
-    else:
-        pass
-    threads = (_count(row, "threads") or 1) * (_count(row, "hosts") or 1)
+    label = "" if label.lower() == "none" else label  # it writes it without a label
+    threads = (counts["threads"] or 1) * (counts["hosts"] or 1)
     return Run(
         place=place,
         format="table",
@@ -444,12 +441,12 @@ def _elbencho_row(row: Mapping[str, str], place: Place) -> Run | Refusal:
         jobs=threads,
         directions=tuple(directions),
         workload=Workload(
-            rw=f"{random}{rw}",
-            bs=_count(row, "block size"),
-            iodepth=_count(row, "IO depth"),
+            rw=f"{random}{'rw' if len(directions) > 1 else directions[0].kind}",
+            bs=counts["block size"],
+            iodepth=counts["IO depth"],
             numjobs=threads,
             direct={"1": True, "0": False}.get(row.get("direct IO", "")),
-            size=_count(row, "file size"),
+            size=counts["file size"],
         ),
         labels={
             **({"label": clean(label)} if label else {}),
@@ -460,81 +457,33 @@ def _elbencho_row(row: Mapping[str, str], place: Place) -> Run | Refusal:
     )
 
 
-def _elbencho_direction(row: Mapping[str, str], kind: Kind, of: str) -> Direction:
-    """Return the rates at the end of the last thread: all work over all time."""
-    lat = None
-    mean, low, high = (
-        _whole(row, f"{of}IO lat us [{name}]", "ns", 1e3)
-        for name in ("avg", "min", "max")
+_ELBENCHO_NUMBERS: tuple[tuple[tuple[str, Stat, float], str, str, float], ...] = (
+    (("rate", "iops", 0), "IOPS [last]", "1/s", 1.0),
+    (("rate", "bw", 0), "MiB/s [last]", "B/s", 2.0**20),
+    (("lat", "mean", 0), "IO lat us [avg]", "ns", 1e3),
+    (("lat", "min", 0), "IO lat us [min]", "ns", 1e3),
+    (("lat", "max", 0), "IO lat us [max]", "ns", 1e3),
+)
+"""Measure, title in elbencho's CSV, unit, and the factor to it."""
+
+
+def _dbench(match: re.Match[str], place: Place) -> Run:
+    """Return the run of a line of dbench: megabytes of 10^6 bytes, reads and writes together."""
+    speed = decimals(match[1])
+    bandwidth = unknown("B/s") if speed is None else speed.quantity("B/s", 1e6)
+    clients = int(match[3] or match[4])
+    labels = {"clients": str(clients)}
+    if match[2]:
+        labels["mode"] = match[2].strip(" ()")
+    if match[5]:
+        labels["max latency of an operation (ms)"] = match[5]
+    return Run(
+        place=place,
+        format="table",
+        jobname=f"dbench {clients} clients",
+        jobs=clients,
+        directions=(direction("mixed", {("rate", "bw", 0): bandwidth}),),
+        workload=Workload(numjobs=clients),
+        labels=labels,
+        table="dbench",
     )
-    if mean.value > 0:
-        lat = Latency(0, mean, unknown("ns"), low, high)
-    return Direction(
-        kind=kind,
-        ios=0,
-        bytes=0,
-        runtime_ms=_count(row, "time ms [last]") or 0,
-        iops=_whole(row, f"{of}IOPS [last]", "1/s", 1.0),
-        bandwidth=_whole(row, f"{of}MiB/s [last]", "B/s", 2.0**20),
-        lat=lat,
-    )
-
-
-def _count(row: Mapping[str, str], title: str) -> int | None:
-    return whole(row.get(title, ""))
-
-
-def _whole(row: Mapping[str, str], title: str, unit: str, scale: float) -> Quantity:
-    """Return a number that elbencho truncated to an integer."""
-    count = _count(row, title)
-    if count is None:
-        return unknown(unit)
-    return Quantity(count * scale, count * scale, (count + 1) * scale, unit)
-
-
-def _phase_end(lines: Sequence[Line], index: int) -> int:
-    for at in range(index + 1, len(lines)):
-        text = lines[at].text.strip()
-        if text.startswith("---") or _PHASE.match(text) or not text:
-            return at
-    return len(lines)
-
-
-def _elbencho_text(
-    lines: Sequence[Line], index: int, end: int, phase: re.Match[str], file: str
-) -> Iterator[Run | Refusal]:
-    """Yield the output of elbencho for one phase, from the column of the last thread."""
-    row: dict[str, str] = {
-        "operation": phase[1],
-        "time ms [last]": phase["ms"] or _milliseconds(phase["time"]),
-    }
-    for line in lines[index + 1 : end]:
-        text = line.text.strip()
-        match = _ROW.match(text)
-        if match:
-            of = "rwmix read " if match[2] == "read" else ""
-            row[f"{of}{match[1].removeprefix('Throughput ')} [last]"] = match[4]
-        elif match := _IO_LATENCY.match(text):
-            of = "rwmix read " if match[1] == "rd" else ""
-            for name, value in zip(
-                ("min", "avg", "max"), match.groups()[1:], strict=True
-            ):
-                row[f"{of}IO lat us [{name}]"] = _microseconds(value)
-    yield _elbencho_row(row, Place(file, lines[index].number))
-
-
-def _milliseconds(text: str) -> str:
-    """Milliseconds of ``11.559s``, ``30m0.279s``, ``1h2m3.400s``; empty for another text."""
-    match = _ELAPSED.fullmatch(text)
-    if match is None:
-        return ""
-    units = zip(match.groups(), (86_400_000, 3_600_000, 60_000, 1000, 1), strict=True)
-    return str(round(sum(float(part) * unit for part, unit in units if part)))
-
-
-def _microseconds(text: str) -> str:
-    """Return a whole number of microseconds; empty for others such as ``1.66ms``, which is rounded."""
-    match = _TIME.fullmatch(text)
-    if match is not None and match[2] in (None, "us") and "." not in match[1]:
-        return match[1]
-    return ""

@@ -156,8 +156,6 @@ def _reports_of_tools(
         reports += robot.tables(cleaned, used, file)
     if "(Read/Write)" in whole:
         reports += [list(runs) for runs in kbench.summaries(cleaned, used, file)]
-    if "KDiskMark" in whole:
-        reports += [[run] for run in other_tools.disk_mark(cleaned, used, file)]
     return reports + other_tools.results(cleaned, used, file)
 
 
