@@ -207,3 +207,14 @@ def test_a_bandwidth_that_is_not_the_amount_over_the_run_time_is_said(banner: st
 def test_a_report_of_fio_agrees_with_itself(name: str) -> None:
     for run in read(REPORTS[name]).runs:
         assert "read.disagree" not in {finding.rule for finding in run.findings}
+
+
+@pytest.mark.parametrize("other", [True, False])
+def test_a_line_that_may_be_of_completion_or_of_total_latency_is_neither(other: bool) -> None:
+    """``clat`` without its first letter, with and without the line of the total latency below it."""
+    text = TWO.replace("    clat (usec)", "    lat (usec)")
+    if not other:
+        text = "\n".join(line for line in text.split("\n") if not line.startswith("     lat (usec)"))
+    found = read(text)
+    assert not any(d.lat for run in found.runs for d in run.directions)
+    assert any(finding.rule == "read.cut" for run in found.runs for finding in run.findings)

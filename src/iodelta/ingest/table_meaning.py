@@ -52,10 +52,7 @@ TITLE = 100
 _BACK = 6
 """Number of lines above a table in which its title is searched."""
 _EMPTY_CELLS = re.compile(r"(?:\s*[,;|]){2,}$")
-OF_ANOTHER = (
-    "a title must name one measure and its unit once, without words that change the measure; "
-    "a name of a variant is understood if every measure has a column for each of several variants"
-)
+OF_ANOTHER = "write one measure and its unit into each title, and nothing else"
 _BETWEEN = "not read, because names of other measures stand between its rows"
 _DOUBLED = (
     "a table that names a measure twice without saying how the two differ: not read"
@@ -765,7 +762,7 @@ class Meaning:
             return []
         if not is_certain(named):
             self.doubted = (
-                f"the table of {clean(named)!r}: not read, because {OF_ANOTHER}"
+                f"the table of {clean(named)!r}: not read; {OF_ANOTHER}"
             )
             return []
         return runs

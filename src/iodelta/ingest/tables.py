@@ -328,7 +328,7 @@ class _Table:
         if wanted:
             yield Refusal(
                 self._meaning.place(grid.first),
-                f"{plural(len(wanted), noun)} not read: {quoted(wanted)}: {OF_ANOTHER}",
+                f"{plural(len(wanted), noun)} not read: {quoted(wanted)}; {OF_ANOTHER}",
                 lost=True,
             )
         summed = summaries(grid, meant) if noun == "column" else {}

@@ -363,6 +363,10 @@ def _run(
     for rates, part in _rated(parts):
         if rates.kind == "mixed" and directions:
             continue  # 3.27 to 3.38 print zeros for the sum of the directions
+        if "clat" in part.percentiles.keys() - part.times and "lat" in part.times:
+            del part.times["lat"]
+            words = f"{rates.kind}: percentiles of clat, but of its two lines only one, called lat: it may be either; not read"
+            findings += (Finding("read.cut", "warning", str(place), words),)
         direction = _direction(part, rates, issued, asked.bs, version, nanoseconds)
         if direction.iops.value or direction.bytes:
             directions.append(direction)
@@ -514,6 +518,8 @@ def _parts(
         unreadable = say.is_rate(stated)
         if unreadable or part.has(stated):
             unread.append(stated.head if unreadable else "")
+            if not unreadable and "clat" not in part.times:
+                part.times.pop("lat", None)  # it may be clat without its first letter
             part = _Part(None)
         if head is not None:
             target = head[0]
