@@ -305,9 +305,63 @@ def results(
                 end += 1
             rows = [_elbencho_text(lines[index + 1 : end], match, place)]
         elif match := _DBENCH.match(text):
-            rows = [_dbench(match, place)]
+            # The run of a line of dbench: megabytes of 10^6 bytes, reads and writes together.
+            speed = decimals(match[1])
+            bandwidth = unknown("B/s") if speed is None else speed.quantity("B/s", 1e6)
+            clients = int(match[3] or match[4])
+            labels = {"clients": str(clients)}
+            if match[2]:
+                labels["mode"] = match[2].strip(" ()")
+            if match[5]:
+                labels["max latency of an operation (ms)"] = match[5]
+            rows = [
+                (
+                    Run(
+                        place=place,
+                        format="table",
+                        jobname=f"dbench {clients} clients",
+                        jobs=clients,
+                        directions=(
+                            direction("mixed", {("rate", "bw", 0): bandwidth}),
+                        ),
+                        workload=Workload(numjobs=clients),
+                        labels=labels,
+                        table="dbench",
+                    )
+                )
+            ]
         elif is_fio and kind and (match := _DISK_MARK.match(text)):
-            rows = [_disk_mark(match, kind, place)]
+            random, size, prefix, depth, threads, *numbers = match.groups()
+            speed_, rate, mean = (decimals(text_ or "") for text_ in numbers)
+            assert speed_ is not None
+            assert rate is not None
+            mode = "rw" if kind == "mixed" else kind
+            name = clean(" ".join(match[0].partition(":")[0].split()))
+            parts: dict[tuple[str, Stat, float], Quantity] = {
+                ("rate", "iops", 0): rate.quantity("1/s"),
+                ("rate", "bw", 0): speed_.quantity("B/s", 1e6),
+            }
+            if mean and mean.value:
+                parts["lat", "mean", 0] = mean.quantity("ns", 1e3)
+            rows = [
+                (
+                    Run(
+                        place=place,
+                        format="table",
+                        jobname=name,
+                        jobs=int(threads),
+                        directions=(direction(kind, parts),),
+                        workload=Workload(
+                            rw=f"rand{mode}" if random == "Random" else mode,
+                            bs=int(size) << {"K": 10, "M": 20}[prefix],
+                            iodepth=int(depth),
+                            numjobs=int(threads),
+                        ),
+                        labels={"test": name, "direction": kind},
+                        table="KDiskMark",
+                    )
+                )
+            ]
         if rows:
             tables.append(rows)
             used[index:end] = b"\1" * (end - index)
@@ -324,36 +378,6 @@ _DISK_MARK_KINDS: dict[str, Kind] = {
     "[Write]": "write",
     "[Mix]": "mixed",
 }
-
-
-def _disk_mark(match: re.Match[str], kind: Kind, place: Place) -> Run:
-    random, size, prefix, depth, threads, *numbers = match.groups()
-    speed, rate, mean = (decimals(text or "") for text in numbers)
-    assert speed is not None
-    assert rate is not None
-    mode = "rw" if kind == "mixed" else kind
-    name = clean(" ".join(match[0].partition(":")[0].split()))
-    parts: dict[tuple[str, Stat, float], Quantity] = {
-        ("rate", "iops", 0): rate.quantity("1/s"),
-        ("rate", "bw", 0): speed.quantity("B/s", 1e6),
-    }
-    if mean and mean.value:
-        parts["lat", "mean", 0] = mean.quantity("ns", 1e3)
-    return Run(
-        place=place,
-        format="table",
-        jobname=name,
-        jobs=int(threads),
-        directions=(direction(kind, parts),),
-        workload=Workload(
-            rw=f"rand{mode}" if random == "Random" else mode,
-            bs=int(size) << {"K": 10, "M": 20}[prefix],
-            iodepth=int(depth),
-            numjobs=int(threads),
-        ),
-        labels={"test": name, "direction": kind},
-        table="KDiskMark",
-    )
 
 
 def _elbencho_csv(lines: Sequence[Line], file: str) -> Iterator[Run | Refusal]:
@@ -465,25 +489,3 @@ _ELBENCHO_NUMBERS: tuple[tuple[tuple[str, Stat, float], str, str, float], ...] =
     (("lat", "max", 0), "IO lat us [max]", "ns", 1e3),
 )
 """Measure, title in elbencho's CSV, unit, and the factor to it."""
-
-
-def _dbench(match: re.Match[str], place: Place) -> Run:
-    """Return the run of a line of dbench: megabytes of 10^6 bytes, reads and writes together."""
-    speed = decimals(match[1])
-    bandwidth = unknown("B/s") if speed is None else speed.quantity("B/s", 1e6)
-    clients = int(match[3] or match[4])
-    labels = {"clients": str(clients)}
-    if match[2]:
-        labels["mode"] = match[2].strip(" ()")
-    if match[5]:
-        labels["max latency of an operation (ms)"] = match[5]
-    return Run(
-        place=place,
-        format="table",
-        jobname=f"dbench {clients} clients",
-        jobs=clients,
-        directions=(direction("mixed", {("rate", "bw", 0): bandwidth}),),
-        workload=Workload(numjobs=clients),
-        labels=labels,
-        table="dbench",
-    )

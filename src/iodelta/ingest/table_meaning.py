@@ -183,23 +183,6 @@ def directed(grid: Grid) -> tuple[Grid, dict[int, tuple[str, str]]]:
     return grid._replace(rows=rows), unknown
 
 
-def _without_index(grid: Grid) -> Grid:
-    """``grid`` without a first column of row numbers, which pandas (from 0) and R (from 1) print, if other columns name
-    the rows."""
-    counted = [text.strip("\"' ") for text in grid.below(0)]
-    numbers = [list(map(str, range(first, first + len(counted)))) for first in (0, 1)]
-    others = [
-        at
-        for at, title in enumerate(grid.titles)
-        if at and parse(title).names_rows and _has_words(grid, at)
-    ]
-    is_index = len(counted) > 1 and counted in numbers and others
-    if not is_index or not _INDEX.fullmatch(grid.titles[0].strip()):
-        return grid
-    rows = [(index, cells[1:], section) for index, cells, section in grid.rows]
-    return grid._replace(titles=grid.titles[1:], rows=rows)
-
-
 def _has_words(grid: Grid, at: int) -> bool:
     """Return whether a cell of a column is not a number."""
     return not all(is_number(plain(text)) for text in grid.below(at))
@@ -520,7 +503,22 @@ class Meaning:
     def runs(self, grid: Grid) -> list[Run]:
         """The runs of a table; empty for other text, or for a table in doubt."""
         title = self._title(grid.first)
-        grid = _without_index(directed(grid)[0])
+        # `grid` without a first column of row numbers, which pandas (from 0) and R (from 1) print, if other columns
+        # name the rows.
+        grid = directed(grid)[0]
+        counted = [text.strip("\"' ") for text in grid.below(0)]
+        numbers = [
+            list(map(str, range(first_, first_ + len(counted)))) for first_ in (0, 1)
+        ]
+        others = [
+            at
+            for at, title_ in enumerate(grid.titles)
+            if at and parse(title_).names_rows and _has_words(grid, at)
+        ]
+        is_index = len(counted) > 1 and counted in numbers and others
+        if not (not is_index or not _INDEX.fullmatch(grid.titles[0].strip())):
+            rows = [(index, cells[1:], section) for index, cells, section in grid.rows]
+            grid = grid._replace(titles=grid.titles[1:], rows=rows)
         first, *rest = grid.titles
         ends_in_number = (
             is_number(rest[-1].split()[-1].rstrip("%)")) if rest[-1] else False
@@ -761,9 +759,7 @@ class Meaning:
         if len(runs) < 2:
             return []
         if not is_certain(named):
-            self.doubted = (
-                f"the table of {clean(named)!r}: not read; {OF_ANOTHER}"
-            )
+            self.doubted = f"the table of {clean(named)!r}: not read; {OF_ANOTHER}"
             return []
         return runs
 

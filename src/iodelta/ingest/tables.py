@@ -259,7 +259,22 @@ class _Table:
                 for at in grid.misfits
             ]
             return self._items(grid, misfits, max(grid.rows[-1][0], *grid.misfits, 0))
-        grid = self._agreed()
+        # One of the longest ways to split the whole table; None if they give different numbers.
+        if not any(
+            map(self._sound, table_grids.spaced(self._lines, self._index, SOME))
+        ):
+            grid = None
+        else:
+            grids = table_grids.spaced(self._lines, self._index, len(self._lines))
+            sound = list(filter(self._sound, grids))
+            longest = max((len(grid.rows) for grid in sound), default=0)
+            sound = [grid for grid in sound if len(grid.rows) == longest]
+            meanings = set()
+            for grid in sound:
+                runs = self._meaning.runs(grid)
+                directions = chain.from_iterable(run.directions for run in runs)
+                meanings.add(tuple((d.kind, str(d)) for d in directions))
+            grid = sound[0] if len(meanings) == 1 else None
         if grid is None:
             return self._unsplit()
         grid, last = table_grids.continued(grid, lines)
@@ -286,23 +301,6 @@ class _Table:
             place = self._meaning.place(strays[0])
             items.append(Refusal(place, f"{words}; {remedy}"))
         return items, max(last, *strays, 0)
-
-    def _agreed(self) -> Grid | None:
-        """Return one of the longest ways to split the whole table; None if they give different numbers."""
-        if not any(
-            map(self._sound, table_grids.spaced(self._lines, self._index, SOME))
-        ):
-            return None
-        grids = table_grids.spaced(self._lines, self._index, len(self._lines))
-        sound = list(filter(self._sound, grids))
-        longest = max((len(grid.rows) for grid in sound), default=0)
-        sound = [grid for grid in sound if len(grid.rows) == longest]
-        meanings = set()
-        for grid in sound:
-            runs = self._meaning.runs(grid)
-            directions = chain.from_iterable(run.directions for run in runs)
-            meanings.add(tuple((d.kind, str(d)) for d in directions))
-        return sound[0] if len(meanings) == 1 else None
 
     def _unread(self, grid: Grid) -> Iterator[Refusal]:
         """Yield refusals for the parts of a table that are not read."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from iodelta.ingest.model import Workload
 from iodelta.ingest.numbers import size
+from iodelta.ingest.vocabulary import english
 from iodelta.workload.engines import ENGINES, READERS
 
 MODE = re.compile(
@@ -54,6 +55,7 @@ def is_direction_title(title: str) -> bool:
 def facts(labels: Mapping[str, str], names: str) -> Workload:
     """Return the workload in the words of a row: ``RandRead 4 KiB QD32``, or columns such as ``Jobs``."""
     lowered = {title.lower(): text for title, text in labels.items()}
+    names = names if names.isascii() else english(names)
     stated = {name: _labelled(lowered, titles) for name, titles in TITLES.items()}
     return Workload(
         rw=_rw(_mode(lowered) or MODE.search(names)),
