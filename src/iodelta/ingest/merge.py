@@ -269,14 +269,19 @@ _RATES = ("iops", "bandwidth")
 def over_files(runs: Sequence[Run]) -> list[Run]:
     """The runs of several files; a run that two files show in different formats is kept once, with a note."""
     unique: list[Run] = []
-    places: dict[Hashable, list[int]] = {}
+    places: dict[Hashable, dict[str, list[int]]] = {}
     for run in runs:
         counts = tuple((d.kind, d.runtime_ms, d.ios) for d in run.directions)
-        alike = places.setdefault((run.jobname, run.group, counts), [])
-        twins = (number for number in alike if _shown_twice(unique[number], run))
+        alike = places.setdefault((run.jobname, run.group, counts), {})
+        others = (numbers for form, numbers in alike.items() if form != run.format)
+        twins = (
+            number
+            for number in chain.from_iterable(others)
+            if _shown_twice(unique[number], run)
+        )
         twin = next(twins, None)
         if twin is None:
-            alike.append(len(unique))
+            alike.setdefault(run.format, []).append(len(unique))
             unique.append(run)
         else:
             unique[twin] = _of_two_files(unique[twin], run)

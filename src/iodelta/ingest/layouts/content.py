@@ -79,17 +79,18 @@ def _numbered_names(paths: Sequence[str]) -> list[tuple[str, int | None]]:
     """``split_name`` of each path; a number is a replicate's only if close numbers follow the same name (``a-1``,
     ``a-2``, but not ``fio-2.17``, ``fio-2.21``)."""
     split = {path: split_name(path) for path in dict.fromkeys(paths)}
-    numbers: dict[str, set[int | None]] = {}
+    numbers: dict[str, set[int]] = {}
     for name, number in split.values():
-        numbers.setdefault(name, set()).add(number)
-    named: list[tuple[str, int | None]] = []
-    for path in paths:
-        name, _ = split[path]
-        numbers_ = numbers[name] - {None}
-        present = [number_ for number_ in numbers_ if number_ is not None]
-        is_counted = len(present) > 1 and max(present) - min(present) < 2 * len(present)
-        named.append(split[path] if is_counted else (_ENDING.sub("", path), None))
-    return named
+        numbers.setdefault(name, set()).update([] if number is None else [number])
+    counted = {
+        name
+        for name, present in numbers.items()
+        if len(present) > 1 and max(present) - min(present) < 2 * len(present)
+    }
+    return [
+        split[path] if split[path][0] in counted else (_ENDING.sub("", path), None)
+        for path in paths
+    ]
 
 
 def cell_names(runs: Sequence[Run]) -> list[str]:

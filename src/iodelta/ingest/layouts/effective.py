@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from iodelta.ingest.model import Run
 from iodelta.ingest.numbers import size, version_of
@@ -78,6 +79,7 @@ def settings(run: Run) -> dict[str, str]:
     }
 
 
+@lru_cache(maxsize=4096)
 def _setting(given: str, text: str) -> tuple[str, str]:
     """Return the first name of an option in fio, and its value: a flag as 1, a size in bytes."""
     name, value = canonical(given), text.strip() or "1"
