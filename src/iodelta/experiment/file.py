@@ -6,20 +6,22 @@ import operator
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+from iodelta.decoding import converted
 from iodelta.experiment import facts
 from iodelta.experiment.build import parse_build
 from iodelta.experiment.command import (
     check_fits,
+    is_command,
+    parse_command,
     parse_measures,
     placed,
     uses_target,
 )
-from iodelta.experiment.design import parse_design
-from iodelta.experiment.expand import assemble
+from iodelta.experiment.expand import Workload, assemble
 from iodelta.experiment.model import (
     ANATOMIES,
     FIO_PREFIX,
@@ -28,8 +30,10 @@ from iodelta.experiment.model import (
     TARGET_CLASS,
     WORKLOAD_PREFIX,
     Condition,
+    Design,
     Experiment,
     Option,
+    Subject,
     Target,
     Variant,
 )
@@ -38,6 +42,7 @@ from iodelta.experiment.model import (
 )
 from iodelta.experiment.prepare import parse_prepare
 from iodelta.experiment.source import (
+    Refuse,
     Source,
     check_keys,
     is_filled,
@@ -46,10 +51,205 @@ from iodelta.experiment.source import (
     text_value,
     toml_data,
 )
-from iodelta.experiment.subject import parse_role, parse_subject
-from iodelta.experiment.values import fraction, positive_size, split_command
-from iodelta.experiment.workloads import parse_workloads
-from iodelta.jobfile import canonical
+from iodelta.experiment.values import fraction, positive_size, seconds, split_command
+from iodelta.jobfile import canonical, read_job_file
+
+
+def parse_workloads(source: Source, table: Any, base: Path) -> tuple[Workload, ...]:
+    """Return the table ``[workload]``: commands, the sections of a fio job file, or fio options. Refuses with the key."""
+    if not isinstance(table, dict) or not table:
+        source.refuse(
+            "there is no [workload]",
+            "workload",
+            remedy='add one, as in [workload] rw = "randread" bs = "4k"',
+        )
+    named = {key: value for key, value in table.items() if isinstance(value, dict)}
+    common = {key: value for key, value in table.items() if key not in named}
+    if is_command(common, named):
+        return _of_commands(source, common, named)
+    job_file = common.pop("job_file", None)
+    if job_file is not None:
+        # The path of the fio job file that is the workload. Refuses named workloads in addition to it.
+        place = ("workload", "job_file")
+        if not isinstance(job_file, str):
+            source.refuse("job_file must be the path of a fio job file", *place)
+        if named:
+            source.refuse("give either job_file or named workloads, not both", *place)
+        path = base / job_file
+        return _of_job_file(path, _options(source, common, "workload"))
+    if not named:
+        return (Workload("", tuple(_options(source, common, "workload").items())),)
+    workloads: list[Workload] = []
+    for name, own_options in named.items():
+        _check_workload_name(source, name)
+        options = _options(source, common, "workload")
+        options |= _options(source, own_options, "workload", name)
+        workloads.append(Workload(name, tuple(options.items())))
+    return tuple(workloads)
+
+
+def _check_workload_name(source: Source, name: str) -> None:
+    if not NAME.fullmatch(name):
+        source.refuse(f"{name!r} cannot be the name of a workload", "workload", name)
+
+
+def _of_commands(
+    source: Source, common: Mapping[str, Any], named: Mapping[str, Mapping[str, Any]]
+) -> tuple[Workload, ...]:
+    """Return a workload for each table; keys of ``[workload]`` itself apply to all of them."""
+    workloads: list[Workload] = []
+    for name, table in (named or {"": {}}).items():
+        path: tuple[str, ...] = ("workload",)
+        if name:
+            _check_workload_name(source, name)
+            path = ("workload", name)
+        command, parameters = parse_command({**common, **table}, path, source.refuse)
+        options = _options(source, parameters, *path)
+        workloads.append(Workload(name, tuple(options.items()), command=command))
+    return tuple(workloads)
+
+
+def _of_job_file(path: Path, more: Mapping[str, Values]) -> tuple[Workload, ...]:
+    """Return a workload for each section of a job file; ``more`` is set in all of them."""
+    workloads: list[Workload] = []
+    for section in read_job_file(path):
+        options: dict[str, Values] = {key: (value,) for key, value in section.options}
+        options |= more
+        workloads.append(Workload(section.name, tuple(options.items()), section.notes))
+    return tuple(workloads)
+
+
+Values = tuple[str | None, ...]
+
+
+def _options(source: Source, table: Mapping[str, Any], *path: str) -> dict[str, Values]:
+    return {key: _values(source, value, *path, key) for key, value in table.items()}
+
+
+def _values(source: Source, value: Any, *path: str) -> tuple[str | None, ...]:
+    """Return the values of a fio option; each makes a cell. Refuses with the key."""
+    values = value if isinstance(value, list) else [value]
+    if not values:
+        source.refuse("an empty list makes no cell", *path)
+    if not re.fullmatch(r"[A-Za-z0-9_]+", path[-1]):
+        source.refuse(f"{path[-1]!r} is not the name of a fio option", *path)
+    return tuple(text_value(source, one_value, *path) for one_value in values)
+
+
+_CONVERSIONS = dict.fromkeys(("trial", "ramp", "budget", "boot", "settle"), seconds) | {
+    "level": fraction,
+    "stalls": fraction,
+}
+"""Keys of ``[design]`` that are durations or shares."""
+
+_LIMITS = {
+    "trial": (0.2, 86400),
+    "blocks": (1, 2000),
+    "budget": (1, 30 * 86400),
+    "ramp": (0, 86400),
+    "boot": (1, 86400),
+    "conditioning": (1, 50),
+    "seed": (0, 2**63 - 1),
+}
+"""Keys of ``[design]`` with their least and greatest value."""
+
+
+def parse_design(source: Source, table: Mapping[str, Any]) -> Design:
+    """Return the table ``[design]``. Refuses with the key."""
+    check_keys(source.refuse, table, ("design",), Design.__struct_encode_fields__)
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        convert = _CONVERSIONS.get(key)
+        if convert:
+            value = number_value(source, value, convert, "design", key)
+        values[key] = value
+    if values.get("family") == "each":
+        source.refuse(
+            'family "each" does not correct for several comparisons: their false alarms add up',
+            "design",
+            "family",
+            remedy='leave family out, or say "holm" or "screen"',
+        )
+    try:
+        design = converted(values, Design)
+    except msgspec.ValidationError as error:
+        # msgspec ends its message with the place: `... - at `$.blocks``.
+        what = str(error).partition(" - at")[0]
+        key_in_error = re.search(r"\$\.([\w-]+)", str(error))
+        if not key_in_error:
+            source.refuse(what, "design")
+        key = key_in_error[1]
+        source.refuse(f"{key}: {what}", "design", key)
+    _check_limits(source, design)
+    return design
+
+
+def _check_limits(source: Source, design: Design) -> None:
+    for key, (least, most) in _LIMITS.items():
+        value = getattr(design, key)
+        if value is not None and not least <= value <= most:
+            source.refuse(f"{key} must lie between {least} and {most}", "design", key)
+    if not 0.01 <= design.stalls <= 0.5:
+        source.refuse(
+            "stalls must lie between 1 % and 50 %, as in 10 %", "design", "stalls"
+        )
+    if not 0.5 < design.level < 1:
+        source.refuse(
+            "level must lie between 50 % and 100 %, as in 95 %", "design", "level"
+        )
+    for cell, weight in design.weights.items():
+        if not 0 <= weight <= 1e6:
+            source.refuse(
+                f"a weight is between 0 and a million, not {weight:g}",
+                "design",
+                "weights",
+                cell,
+            )
+
+
+def parse_subject(table: Any, refuse: Refuse) -> Subject:
+    """Return the table of an experiment file as a Subject. Refuses with the key."""
+    if not isinstance(table, dict):
+        refuse('subject is a table: [subject] commit = "4f2a1c9"', "subject")
+    check_keys(refuse, table, ("subject",), Subject.__struct_fields__)
+    for key, value in table.items():
+        if key not in ("dirty", "labels") and not _line(value):
+            refuse(f"{key} is one line of text", "subject", key)
+    if not isinstance(table.get("dirty", False), bool):
+        refuse("dirty is true or false", "subject", "dirty")
+    if not re.fullmatch(r"(?:[0-9a-f]{7,64})?", table.get("commit", "")):
+        refuse(
+            "commit is the hash of a commit, 7 to 64 of 0-9 and a-f",
+            "subject",
+            "commit",
+        )
+    labels = table.get("labels", {})
+    if not isinstance(labels, dict) or not all(map(_line, labels.values())):
+        refuse(
+            'labels are a table of texts, as in labels = { branch = "next" }',
+            "subject",
+            "labels",
+        )
+    return converted(table, Subject)
+
+
+def parse_role(name: str, value: Any, refuse: Refuse) -> Literal["", "reference"]:
+    """Return the role of variant ``name``."""
+    if value == "":
+        return ""
+    if value != "reference":
+        refuse(
+            f"{value!r} is not a role",
+            "variant",
+            name,
+            "role",
+            remedy='the only role is "reference"',
+        )
+    return "reference"
+
+
+def _line(value: Any) -> bool:
+    return isinstance(value, str) and "\n" not in value and "\0" not in value
 
 
 def load(path: Path) -> Experiment:

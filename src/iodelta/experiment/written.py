@@ -12,7 +12,6 @@ from iodelta.experiment.model import (
     Condition,
     Experiment,
     Option,
-    Prepare,
 )
 from iodelta.experiment.shorthand import toml_text
 
@@ -32,6 +31,15 @@ def rendered(experiment: Experiment) -> str:
                 **variant.knobs,
                 **_options(variant.options, experiment.option_prefix),
             }
+    if experiment.prepare is None:
+        preparation = {}
+    else:
+        table = msgspec.to_builtins(experiment.prepare)
+        if experiment.prepare.workload:
+            table["workload"] = _options(experiment.prepare.workload)
+        else:
+            del table["workload"]
+        preparation = {"prepare": table}
     return toml_text(
         {
             "question": experiment.question,
@@ -48,20 +56,9 @@ def rendered(experiment: Experiment) -> str:
             "design": {
                 key: value for key, value in design.items() if value not in (None, "")
             },
-            **_preparation(experiment.prepare),
+            **preparation,
         }
     )
-
-
-def _preparation(prepare: Prepare | None) -> dict[str, Any]:
-    if prepare is None:
-        return {}
-    table = msgspec.to_builtins(prepare)
-    if prepare.workload:
-        table["workload"] = _options(prepare.workload)
-    else:
-        del table["workload"]
-    return {"prepare": table}
 
 
 def _workload(cell: Cell) -> dict[str, Any]:

@@ -109,7 +109,17 @@ class Cell(msgspec.Struct, frozen=True):
                 )
             resolved = _resolved(what, self, old, new)
             says = self._of_scatter(change) if resolved else NOT_RESOLVED
-            says += _apart(compared.values, change) + self._drift(what, estimate.value)
+            # A note where the change is not that of the two medians in the row.
+            medians = compared.values[1] / compared.values[0] - 1
+            if abs(medians - change.value) < ROUNDED * max(1.0, abs(medians)):
+                apart = ""
+            else:
+                text = "; the change is the median over all pairs of runs"
+                if medians * change.value <= 0:
+                    apart = f"{text}, the medians alone say {100 * medians:+.2g} %"
+                else:
+                    apart = text
+            says += apart + self._drift(what, estimate.value)
             row = msgspec.structs.replace(
                 compared, change=change, says=says, resolved=resolved
             )
@@ -289,17 +299,6 @@ def _resolved(
 def _has_bins(entry: Entry, kind: str, family: str) -> bool:
     latency = latency_of(entry.run, kind, family)
     return latency is not None and latency.histogram is not None
-
-
-def _apart(values: tuple[float, float], change: Number) -> str:
-    """Return a note where the change is not that of the two medians in the row."""
-    medians = values[1] / values[0] - 1
-    if abs(medians - change.value) < ROUNDED * max(1.0, abs(medians)):
-        return ""
-    text = "; the change is the median over all pairs of runs"
-    if medians * change.value <= 0:
-        return f"{text}, the medians alone say {100 * medians:+.2g} %"
-    return text
 
 
 def _trials(order: Ordered, cell: str) -> list[Trial]:

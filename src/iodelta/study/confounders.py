@@ -264,17 +264,17 @@ def flat(environment: Mapping[str, Any]) -> dict[str, str]:
     for name, section in environment.items():
         if name in ("schema", "now", "absent"):
             continue
-        for prefix, part in _parts(name, section):
+        # A section by its name; the members of a list by number: ``devices.0``.
+        if not isinstance(section, list | tuple):
+            parts = [(name, section)]
+        else:
+            parts = [
+                (f"{name}.{number}", member) for number, member in enumerate(section)
+            ]
+        for prefix, part in parts:
             if isinstance(part, dict):
                 texts |= {f"{prefix}.{key}": str(text) for key, text in part.items()}
     return texts
-
-
-def _parts(name: str, section: object) -> list[tuple[str, object]]:
-    """Return a section by its name; the members of a list by number: ``devices.0``."""
-    if not isinstance(section, list | tuple):
-        return [(name, section)]
-    return [(f"{name}.{number}", member) for number, member in enumerate(section)]
 
 
 def differences(

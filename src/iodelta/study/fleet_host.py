@@ -26,7 +26,7 @@ from iodelta.stats.total import Arms
 from iodelta.study.judging import Judged, judged, target_of
 from iodelta.study.system import system
 from iodelta.study.views import changed_placebos
-from iodelta.verdict import Rules, Verdict
+from iodelta.verdict import Verdict
 from iodelta.verdict.agreement import HostChange, own_change, own_total
 from iodelta.verdict.model import Change
 from iodelta.verdict.series import series_of
@@ -217,6 +217,17 @@ def _host(
     if result is None:
         return _without_result(name, str(folder.path), "unreadable", failure)
     account, environment = result.account, result.environment
+    # The models of what was measured, each once.
+    devices = environment.get("devices")
+    if not isinstance(devices, list | tuple):
+        disk = UNKNOWN
+    else:
+        models: dict[str, None] = {}
+        for device in devices:
+            # A bundle of a stranger may hold anything.
+            if isinstance(device, dict) and "partition_of" not in device:
+                models[str(device.get("model") or "")] = None
+        disk = " and ".join(filter(None, models)) or UNKNOWN
     member = FleetMember(
         name=name,
         place=str(folder.path),
@@ -227,7 +238,7 @@ def _host(
         or _left_out(result, left)
         or _twin(name, folder, environment, seen),
         cpu=_text(environment, "cpu", "model"),
-        disk=_disk(environment),
+        disk=disk,
         kernel=_text(environment, "kernel", "release"),
         system=system(environment),
         left=left.said if left is not None and left.state != "done" else "",
@@ -302,19 +313,6 @@ def _text(environment: Mapping[str, Any], section: str, name: str) -> str:
     return UNKNOWN
 
 
-def _disk(environment: Mapping[str, Any]) -> str:
-    """Return the models of what was measured, each once."""
-    devices = environment.get("devices")
-    if not isinstance(devices, list | tuple):
-        return UNKNOWN
-    models: dict[str, None] = {}
-    for device in devices:
-        # A bundle of a stranger may hold anything.
-        if isinstance(device, dict) and "partition_of" not in device:
-            models[str(device.get("model") or "")] = None
-    return " and ".join(filter(None, models)) or UNKNOWN
-
-
 def words_of(host: MeasuredHost) -> Iterator[tuple[HostWord, Verdict]]:
     """Yield what a host says of each comparison, with the verdict of its own folder."""
     if host.judged is None:
@@ -333,6 +331,15 @@ def words_of(host: MeasuredHost) -> Iterator[tuple[HostWord, Verdict]]:
         trials, stalled = verdict.blocks, 0
         if verdict.stalls is not None:
             trials, stalled = verdict.stalls.trials, verdict.stalls.stalled
+        # By t, and Bonferroni over the looks: whoever stops at the most striking one still holds the level.
+        change = total if verdict.basis == "total" else typical
+        looks = len(rules.looks) + len(rules.extension) + 1  # and an unplanned end
+        if change is None:
+            p = 1.0
+        else:
+            p = min(
+                1.0, looks * float(stdtr(change.spare, -change.value / change.error))
+            )
         yield (
             (
                 HostWord(
@@ -344,7 +351,7 @@ def words_of(host: MeasuredHost) -> Iterator[tuple[HostWord, Verdict]]:
                     typical=typical,
                     total=total,
                     obstacle=obstacle,
-                    p=_p_worse(total if verdict.basis == "total" else typical, rules),
+                    p=p,
                     stalls_excluded=(excluded(stalled, trials) <= rules.stalls + 1e-9),
                     averaged=host.counts and typical is not None and not obstacle,
                 )
@@ -393,14 +400,6 @@ def _obstacle(verdict: Verdict, typical: HostChange | None, *, idle: bool) -> st
     if verdict.word == "inconclusive" and " is withheld: " in verdict.phrase:
         return verdict.phrase
     return ""
-
-
-def _p_worse(change: HostChange | None, rules: Rules) -> float:
-    """By t, and Bonferroni over the looks: whoever stops at the most striking one still holds the level."""
-    looks = len(rules.looks) + len(rules.extension) + 1  # and an unplanned end
-    if change is None:
-        return 1.0
-    return min(1.0, looks * float(stdtr(change.spare, -change.value / change.error)))
 
 
 def notes_of(hosts: Sequence[MeasuredHost]) -> Iterator[str]:

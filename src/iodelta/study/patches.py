@@ -38,7 +38,22 @@ def answer(attribution: Attribution, question: Question) -> str:
         steps = []
     parts += [_step(attribution, question, step) for step in steps]
     if not parts:
-        parts.append(_nothing(attribution, question))
+        # That no effect is certain, of patches or of the groups that could be run.
+        apart = all((_is_single(step) and not step.over) for step in attribution.alone)
+        which = (
+            "patch, alone or together,"
+            if apart
+            else "patch or group of them that was run"
+        )
+        text = (
+            f"no effect of any {which} is both beyond doubt and as large as the margin"
+        )
+        whole = attribution.whole
+        if whole is None or whole.low <= 0:
+            nothing = text
+        else:
+            nothing = f"all patches together cost {size(question, whole.value, whole)}, but {text}"
+        parts.append(nothing)
     parts += _rest(attribution, question)
     parts += _idle(attribution, question, named)
     return "; ".join(parts)
@@ -170,19 +185,6 @@ def size(question: Question, value: float, effect: Estimate) -> str:
         half_width = (change.high - change.low) / 2
     share = abs(changed(question, value).value)
     return f"{100 * share:,.{digits(half_width)}f} %"
-
-
-def _nothing(attribution: Attribution, question: Question) -> str:
-    """That no effect is certain, of patches or of the groups that could be run."""
-    apart = all((_is_single(step) and not step.over) for step in attribution.alone)
-    which = (
-        "patch, alone or together," if apart else "patch or group of them that was run"
-    )
-    text = f"no effect of any {which} is both beyond doubt and as large as the margin"
-    whole = attribution.whole
-    if whole is None or whole.low <= 0:
-        return text
-    return f"all patches together cost {size(question, whole.value, whole)}, but {text}"
 
 
 def _rest(attribution: Attribution, question: Question) -> Iterator[str]:

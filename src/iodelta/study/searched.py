@@ -20,7 +20,6 @@ from iodelta.study.ends import Ends, ends_of
 from iodelta.study.git_log import git_log
 from iodelta.study.posterior import drifts, posteriors
 from iodelta.study.search import (
-    Changed,
     Found,
     Left,
     Level,
@@ -234,28 +233,29 @@ def _levels(
     for item, values in values_by_item(answers).items():
         if item in taken_out:
             continue
+        # The change of an item against the good end; None where too little of either was measured.
+        good, exact = replay.search.line.items[0], replay.search.rules.exact
+        step = replay.search.store.step([good], [item]) if item != good else None
+        if step is None:
+            change = None
+        else:
+            if not exact and step.freedom < 2:
+                change = changed(question, step.size)
+            else:
+                half = exact or step.error * float(stdtrit(step.freedom, 0.975))
+                change = changed(
+                    question, step.size, step.size - half, step.size + half
+                )
         level = Level(
             item=item,
             title=replay.kind.title(item),
             place=places.get(item, -1),
             runs=len(values),
             value=float(np.median(values)),
-            change=_against_good(item, replay, question),
+            change=change,
         )
         levels.append(level)
     return tuple(sorted(levels, key=lambda level: level.place))
-
-
-def _against_good(item: str, replay: Searched, question: Question) -> Changed | None:
-    """Return the change of an item against the good end; None where too little of either was measured."""
-    good, exact = replay.search.line.items[0], replay.search.rules.exact
-    step = replay.search.store.step([good], [item]) if item != good else None
-    if step is None:
-        return None
-    if not exact and step.freedom < 2:
-        return changed(question, step.size)
-    half = exact or step.error * float(stdtrit(step.freedom, 0.975))
-    return changed(question, step.size, step.size - half, step.size + half)
 
 
 def values_by_item(answers: Iterable[Answered]) -> dict[str, list[float]]:

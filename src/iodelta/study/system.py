@@ -41,7 +41,18 @@ def _facts(environment: Environment) -> Iterator[tuple[str, str]]:
         parts.append(f"in a container ({host['container']})")
     parts.append(host.get("distribution", ""))
     yield "machine", ", ".join(filter(None, parts))
-    yield "CPU", _processors(cpu, _section(environment, "numa"))
+    numa = _section(environment, "numa")
+    if not cpu:
+        processors = ""
+    else:
+        counts = [
+            _count(cpu.get(name, "?"), name) for name in ("sockets", "cores", "threads")
+        ]
+        nodes = len({key.partition(".")[0] for key in numa})
+        if nodes > 1:
+            counts.append(f"{nodes} NUMA nodes")
+        processors = f"{cpu.get('model', 'unknown')}: {', '.join(counts)}"
+    yield "CPU", processors
     yield "CPU clock", ", ".join(f"{key} {cpu[key]}" for key in CLOCK if key in cpu)
     yield "memory", _kib(_section(environment, "memory").get("MemTotal", ""))
     yield "kernel", kernel.get("release", "")
@@ -58,18 +69,6 @@ def _facts(environment: Environment) -> Iterator[tuple[str, str]]:
                 f"device {inert(str(device.get('name', '')))}",
                 _device({k: str(v) for k, v in device.items()}),
             )
-
-
-def _processors(cpu: Mapping[str, str], numa: Mapping[str, str]) -> str:
-    if not cpu:
-        return ""
-    counts = [
-        _count(cpu.get(name, "?"), name) for name in ("sockets", "cores", "threads")
-    ]
-    nodes = len({key.partition(".")[0] for key in numa})
-    if nodes > 1:
-        counts.append(f"{nodes} NUMA nodes")
-    return f"{cpu.get('model', 'unknown')}: {', '.join(counts)}"
 
 
 def _mitigations(kernel: Mapping[str, str], states: Mapping[str, str]) -> str:

@@ -184,11 +184,15 @@ class BackgroundLoad:
         alive = sum(
             max(0.0, min(end, last) - max(begin, first)) for first, last in lives
         )
+        if not samples or end <= begin:
+            rate = None
+        else:
+            rate = max(0.0, _at(samples, end) - _at(samples, begin)) / (end - begin)
         return Background(
             command=self._shown,
             alive=min(1.0, alive / (end - begin)) if end > begin else 0.0,
             restarts=sum(begin <= start < end for start in starts[1:]),
-            rate=_rate(samples, begin, end),
+            rate=rate,
             exit_codes=tuple(code for when, code in ends if begin <= when < end),
         )
 
@@ -323,14 +327,6 @@ def _storage_bytes(machine: Machine, pid: int) -> float | None:
                 known = True
                 total += float(counts["read"]) + float(counts["write"])
     return total if known else None
-
-
-def _rate(
-    samples: Sequence[tuple[float, float]], begin: float, end: float
-) -> float | None:
-    if not samples or end <= begin:
-        return None
-    return max(0.0, _at(samples, end) - _at(samples, begin)) / (end - begin)
 
 
 def _at(samples: Sequence[tuple[float, float]], when: float) -> float:

@@ -216,6 +216,12 @@ def merged_latency(parts: Iterable[Latency | None]) -> Latency | None:
         + part.count * (part.mean.value - mean) ** 2
         for part in known
     )
+    # None where one has no bins.
+    histograms = [part.histogram for part in known if part.histogram is not None]
+    if len(histograms) != len(known):
+        histogram = None
+    else:
+        histogram = Histogram.merged(histograms)
     return Latency(
         count=count,
         mean=Quantity.exact(mean, "ns"),
@@ -224,7 +230,7 @@ def merged_latency(parts: Iterable[Latency | None]) -> Latency | None:
         ),
         min=Quantity.exact(-_greatest(-part.min.value for part in known), "ns"),
         max=Quantity.exact(_greatest(part.max.value for part in known), "ns"),
-        histogram=_merged_histogram(known),
+        histogram=histogram,
     )
 
 
@@ -232,11 +238,3 @@ def _greatest(values: Iterable[float]) -> float:
     """nan when one of the values is nan, since that one may be the greatest."""
     known = list(values)
     return math.nan if any(map(math.isnan, known)) else max(known)
-
-
-def _merged_histogram(parts: Sequence[Latency]) -> Histogram | None:
-    """None where one has no bins."""
-    histograms = [part.histogram for part in parts if part.histogram is not None]
-    if len(histograms) != len(parts):
-        return None
-    return Histogram.merged(histograms)

@@ -12,7 +12,6 @@ from iodelta.trial import Direction, Finding, Kind, Quantity, Severity
 from iodelta.workload import command, io_uring
 from iodelta.workload.ending import ending, finding, words_of
 from iodelta.workload.fio_json import (
-    FioDocument,
     FioJob,
     documents,
     merged,
@@ -69,6 +68,14 @@ def read_run(run: FioRun) -> FioResult:
             )
         findings += _problems(run, job, messages)
     findings += _messages(run, messages)
+    # Fio prints its result about 25 ms after the last I/O (measured with 3.33): the window ends there.
+    if document.printed is None or not job.directions:
+        window = None
+    else:
+        window = (
+            document.printed - max(d.runtime_ms for d in job.directions) / 1000,
+            document.printed,
+        )
     return FioResult(
         directions=job.directions,
         sync=job.sync,
@@ -76,7 +83,7 @@ def read_run(run: FioRun) -> FioResult:
         sys_cpu=job.sys_cpu,
         context_switches=job.context_switches,
         series=per_second(run.log.decode(errors="replace"), job.directions),
-        window=_window(document, job),
+        window=window,
         fio_version=document.version,
         counters=document.counters,
         findings=tuple(findings),
@@ -149,12 +156,27 @@ def _problems(run: FioRun, job: FioJob, messages: Sequence[str]) -> list[Finding
                 f"no {' and no '.join(missing)} was done",
             )
         )
-    return (
-        findings
-        + _wrong_length(run, job)
-        + _ramp_counted(run, job)
-        + _incomplete(run, job)
-    )
+    requested = run.request.runtime * 1000
+    longest = max(direction.runtime_ms for direction in job.directions)
+    if longest < SHORT * requested:
+        text = f"fio measured {longest / 1000:g} s of {run.request.runtime:g} s and ended by itself"
+        remedy = "a limit such as io_size, number_ios or loops ends it; leave it out or shorten [design] trial"
+        wrong_length = [finding(run, "fio.short", "hard", text, remedy)]
+    else:
+        if longest > requested / SHORT + 100:
+            text = f"fio measured {longest / 1000:g} s instead of {run.request.runtime:g} s: some I/O or thinktime ran over"
+            wrong_length = [
+                finding(
+                    run,
+                    "fio.long",
+                    "warning",
+                    text,
+                    "rates are over the real time; look for stalls",
+                )
+            ]
+        else:
+            wrong_length = []
+    return findings + wrong_length + _ramp_counted(run, job) + _incomplete(run, job)
 
 
 def _useless(run: FioRun, job: FioJob, messages: Sequence[str]) -> Finding | None:
@@ -190,27 +212,6 @@ def _useless(run: FioRun, job: FioJob, messages: Sequence[str]) -> Finding | Non
             run, "fio.no-io", "hard", f"fio did no I/O: {words_of(messages)}"
         )
     return None
-
-
-def _wrong_length(run: FioRun, job: FioJob) -> list[Finding]:
-    requested = run.request.runtime * 1000
-    longest = max(direction.runtime_ms for direction in job.directions)
-    if longest < SHORT * requested:
-        text = f"fio measured {longest / 1000:g} s of {run.request.runtime:g} s and ended by itself"
-        remedy = "a limit such as io_size, number_ios or loops ends it; leave it out or shorten [design] trial"
-        return [finding(run, "fio.short", "hard", text, remedy)]
-    if longest > requested / SHORT + 100:
-        text = f"fio measured {longest / 1000:g} s instead of {run.request.runtime:g} s: some I/O or thinktime ran over"
-        return [
-            finding(
-                run,
-                "fio.long",
-                "warning",
-                text,
-                "rates are over the real time; look for stalls",
-            )
-        ]
-    return []
 
 
 def _ramp_counted(run: FioRun, job: FioJob) -> list[Finding]:
@@ -272,12 +273,3 @@ def _expected(request: FioRequest) -> set[Kind]:
             mix = {"0": "100", "100": "0"}.get(given["rwmixwrite"], "")
         return {"100": {"read"}, "0": {"write"}}.get(mix, kinds)  # type: ignore[return-value]
     return kinds
-
-
-def _window(document: FioDocument, job: FioJob) -> tuple[float, float] | None:
-    """fio prints its result about 25 ms after the last I/O (measured with 3.33): the window ends there."""
-    if document.printed is None or not job.directions:
-        return None
-    return document.printed - max(
-        d.runtime_ms for d in job.directions
-    ) / 1000, document.printed
