@@ -171,7 +171,9 @@ def pack(
     return Packing(
         packed(manifest, contents),
         manifest,
-        _replaced(names),
+        tuple(
+            sorted([(kind, word, text) for text, (kind, word) in names.given.items()])
+        ),
         names.only_as_names,
         left_out,
         tuple((name, len(contents[name])) for name in sorted(contents)),
@@ -200,13 +202,6 @@ def _cleaned(
     replaced = Pseudonyms(literals | more, vocabulary, command_lines)
     clean = {name: _without(name, data, replaced) for name, data in contents.items()}
     return replaced, clean
-
-
-def _replaced(names: Pseudonyms) -> tuple[tuple[str, str, str], ...]:
-    """Kind, placeholder and original text of every identity that was replaced, sorted."""
-    return tuple(
-        sorted([(kind, word, text) for text, (kind, word) in names.given.items()])
-    )
 
 
 def _check(folder: Folder, account: Account) -> None:

@@ -441,7 +441,11 @@ class Folder:
                     file.flush()
                     os.fdatasync(file.fileno())
                 temporary.replace(place / name)
-                _sync_directory(place)
+                descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
             except OSError as error:
                 with contextlib.suppress(OSError):
                     temporary.unlink()
@@ -758,14 +762,6 @@ def _empty(place: Path) -> None:
             shutil.rmtree(entry.path, ignore_errors=True)
         else:
             os.unlink(entry.path)
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _raw_name(trial: int | str, kind: str) -> str:

@@ -21,8 +21,6 @@ import msgspec
 from iodelta.errors import MeasureError, RequestError
 from iodelta.lab.opened import read_member
 from iodelta.lab.seal import FileSeal, Seal, body_of, chained, read_seal
-from iodelta.machine import LocalMachine
-from iodelta.machine.held import locker
 
 Event = TypeVar("Event")
 """What a line says: a struct, or a union of tagged ones."""
@@ -192,6 +190,10 @@ class Journal(Generic[Event]):
                 descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
             )
         except OSError as error:
+            # Imported here: who only reads a journal does without.
+            from iodelta.machine import LocalMachine
+            from iodelta.machine.held import locker
+
             holder = locker(LocalMachine(), str(os.fstat(descriptor).st_ino))
             who = f" (process {holder})" if holder else ""
             raise RequestError(
