@@ -107,6 +107,10 @@ DANGEROUS = [
     *(({"setting-1": name, "value-1-1": value}, "setting-1") for name, value in KNOBS.items()),
     ({"setting-1": "fio.rate_iops", "value-1-1": "500\n[x]\nfilename=/etc/x\nrw=write"}, "form"),
     ({"condition-1": "x", "condition-2": "x"}, "condition-2"),
+    *(({name: most}, name) for name, most in (("numjobs", "257"), ("iodepth", "4097"), ("iodepth", "1 ٣"))),
+    *(({"options": option}, "options") for option in ("numjobs=999", "iodepth=99999", "numjobs=9k")),
+    *(({"setting-1": name, "value-1-1": "99999"}, "setting-1") for name in ("fio.numjobs", "fio.iodepth")),
+    ({"load-2": "rw=read numjobs=9999"}, "load-2"),
 ]
 """Fields that a page refuses, and the field that says so."""
 

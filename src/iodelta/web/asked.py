@@ -237,14 +237,8 @@ def _workload(fields: Mapping[str, str], problems: dict[str, str]) -> dict[str, 
         values = list(filter(None, re.split(pattern, fields.get(name, ""))))
         if values:
             workload[name] = values if len(values) > 1 else values[0]
-        most = MOST.get(name)
-        if most and not all(
-            re.fullmatch("[0-9]{1,6}", value) and 1 <= int(value) <= most
-            for value in values
-        ):
-            problems[name] = (
-                f"whole numbers from 1 to {most}; `iodelta run` has no limit"
-            )
+        for problem in filter(None, (_beyond(name, value) for value in values)):
+            problems[name] = problem
     engine = fields.get("ioengine", "")
     if engine:
         workload["ioengine"] = engine
@@ -286,6 +280,14 @@ def _pairs(
     return pairs
 
 
+def _beyond(name: str, value: str) -> str:
+    """Return why a number is more than a page may ask for; empty where it is not."""
+    most = MOST.get(name)
+    if most is None or (re.fullmatch("[0-9]{1,6}", value) and 1 <= int(value) <= most):
+        return ""
+    return f"whole numbers from 1 to {most}; `iodelta run` has no limit"
+
+
 def _why_not_allowed(name: str, value: str) -> str:
     """Return why a page may not give fio this option: the rules are those for a stranger's bundle."""
     first = canonical(name)
@@ -295,7 +297,7 @@ def _why_not_allowed(name: str, value: str) -> str:
         values, why = ALLOWED_VALUES[first]
         return "" if value in values else why
     if first in SHAPES:
-        return ""
+        return _beyond(first, value)
     return "not known to change only how I/O is done; `iodelta run` takes it"
 
 
