@@ -436,7 +436,7 @@ class Folder:
         with self._entered() as place:
             temporary = place / f".{name}.{os.getpid()}"
             try:
-                with _new(temporary) as file:
+                with new_file(temporary) as file:
                     file.write(data)
                     file.flush()
                     os.fdatasync(file.fileno())
@@ -539,7 +539,7 @@ class Folder:
                 stack.callback(os.close, raw)
                 files = [
                     stack.enter_context(
-                        _new(
+                        new_file(
                             Path(f"/proc/self/fd/{raw}", _raw_name(trial, kind)[4:]),
                         )
                     )
@@ -749,7 +749,7 @@ def _is_there(descriptor: int, path: Path) -> bool:
     return os.readlink(f"/proc/self/fd/{descriptor}") == way.path
 
 
-def _new(path: Path) -> BinaryIO:
+def new_file(path: Path) -> BinaryIO:
     """Make a file anew, in place of one that has the name: no link is followed, and no other name of it is written to."""
     path.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -16,7 +16,7 @@ import msgspec
 
 from iodelta.decoding import from_json
 from iodelta.errors import MeasureError
-from iodelta.lab.folder import JOURNAL, room_for
+from iodelta.lab.folder import JOURNAL, new_file, room_for
 from iodelta.study.words import inert
 
 BASE = "started"
@@ -74,8 +74,10 @@ class Launches:
             try:
                 self.base.mkdir(parents=True, exist_ok=True)
                 if text:
-                    self.file_of(folder).write_text(text, encoding="utf-8")
-                self._record(folder).write_bytes(msgspec.json.encode(launch))
+                    with new_file(self.file_of(folder)) as file:
+                        file.write(text.encode())
+                with new_file(self._record(folder)) as file:
+                    file.write(msgspec.json.encode(launch))
                 process = self._begun(folder, words)
             except OSError as error:
                 raise MeasureError(
@@ -89,7 +91,7 @@ class Launches:
         return launch
 
     def _begun(self, folder: Path, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        with open(self._log(folder), "wb") as log:
+        with new_file(self._log(folder)) as log:
             return subprocess.Popen(
                 [sys.executable, "-c", MAIN, *words],
                 stdin=subprocess.DEVNULL,
