@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 from scipy import integrate
-from tiers import most, scaled
 
 from iodelta.stats.agreement import agree
 
@@ -38,25 +37,6 @@ def test_one_host_that_differs_shows_as_spread_and_not_as_certainty() -> None:
     assert alike.next.low > 0
     assert apart.next.low < 0 < apart.next.high
     assert apart.spread.low > 0.01 > alike.spread.high
-
-
-@pytest.mark.parametrize(("hosts", "tau"), [(3, 0.0), (3, 0.02), (8, 0.0025), (20, 0.02)])
-def test_no_mean_change_is_claimed_in_six_of_a_hundred_fleets_and_the_next_host_is_covered(
-    hosts: int, tau: float
-) -> None:
-    """Of the next hosts 0.95 less the stated 0.02 are covered."""
-    rng, fleets = np.random.default_rng([7, hosts, round(tau * 1e5)]), scaled(600, 100)
-    false = covered = 0
-    for _ in range(fleets):
-        blocks = rng.integers(8, 40, hosts)
-        error = rng.uniform(0.005, 0.04, hosts) / np.sqrt(blocks)
-        values = tau * rng.standard_normal(hosts) + error * rng.standard_normal(hosts)
-        measured = error * np.sqrt(rng.chisquare(blocks - 1) / (blocks - 1))
-        found = agree(values, measured)
-        false += not found.mean.low <= 0 <= found.mean.high
-        covered += found.next.low <= tau * rng.standard_normal() <= found.next.high
-    assert false <= most(0.06, fleets)
-    assert fleets - covered <= most(0.07, fleets)
 
 
 @pytest.mark.parametrize("hosts", [0, 1, 2])

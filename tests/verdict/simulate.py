@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.noise import Noise, experiments
 from iodelta.trial import Direction, Latency, Quantity, Trial
-from iodelta.verdict import Judgement, Rules, Series, account, judge_series, metric, next_step
-from iodelta.verdict.outlook import Outlook
+from iodelta.verdict import Series, metric
 
 Floats = NDArray[np.float64]
 
@@ -110,45 +108,3 @@ def run(
             number = start + block * len(variants) + position
             trials.append(trial(number, variants[which], block, float(iops), cell=cell, position=position))
     return trials
-
-
-def live_matrix(
-    model: Noise,
-    rules: Rules,
-    *,
-    cells: int,
-    changed: int,
-    change: float,
-    sd: float,
-    budget: int,
-    seed: int,
-) -> Judgement:
-    """A matrix as the runner makes it: rounds over the open cells, judged at every look, until ``budget`` blocks are
-    spent or no cell is open. The first ``changed`` cells carry ``change``; one run's noise has ``sd``. The blocks that
-    open comparisons need are not projected: that takes half of the time, and no word rests on it."""
-    rng = np.random.default_rng(seed)
-    a, b, first = experiments(model, blocks=rules.max_blocks, series=cells, change=0.0, sd=sd, rng=rng)
-    b[:changed] *= 1.0 + change
-    run_at: list[list[int]] = [[] for _ in range(cells)]
-    still_open, spent = list(range(cells)), 0
-
-    def judged(*ended: int) -> Judgement:
-        made = [
-            series(a[c, : len(at)], b[c, : len(at)], first[c], cell=f"cell {c}", at=at) for c, at in enumerate(run_at)
-        ]
-        with mock.patch.object(account, "outlook_of", return_value=Outlook()):
-            return judge_series(made, rules, ended=ended)
-
-    due = {n + (rules.screen.blocks if rules.family == "screen" else 0) for n in rules.looks} | {rules.screen.blocks}
-    while still_open and spent < budget:
-        for cell in still_open[: budget - spent]:
-            run_at[cell].append(spent)
-            spent += 1
-        if due & {len(run_at[cell]) for cell in still_open}:
-            now = judged()
-            still_open = [
-                cell
-                for cell in range(cells)
-                if next_step(now.of(f"cell {cell}")) == "continue" and len(run_at[cell]) < rules.max_blocks
-            ]
-    return judged(2 * spent) if spent >= budget else judged()

@@ -1,8 +1,4 @@
-"""Verdicts held to their error rates on the six noise models, small enough for every test run.
-
-The bands are the accepted rates widened by four standard errors of the repetitions made here; long runs with other
-seeds are what the rates themselves are quoted from.
-"""
+"""Verdicts of one direction are those of the other, and a matrix without a change has none."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from simulate import live_matrix, many
+from simulate import many
 from tiers import scaled
 
 from benchmarks.noise import MODELS, white
@@ -25,10 +21,6 @@ SERIES = scaled(200, 60)
 
 OPPOSITE = {"regression": "improvement", "improvement": "regression", "equivalent": "equivalent"}
 OPPOSITE["inconclusive"] = "inconclusive"
-
-WAYS = ((-1, "regression"), (1, "improvement"))
-TURNS = [(model, *WAYS[at % 2]) for at, model in enumerate(MODELS)]
-"""Every noise, with a change for the worse and for the better in turn: one is the other's mirror image."""
 
 
 def at_most(rate: float, repetitions: int) -> float:
@@ -47,30 +39,8 @@ def words(model: str, change: float, seed: int) -> tuple[dict[str, float], float
     return shares, float(np.median([verdict.stopped for verdict in judged]))
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_no_change_is_hardly_ever_called_one(model: str) -> None:
-    shares, _ = words(model, 0.0, seed=101)
-    assert shares["regression"] <= at_most(0.025, SERIES)
-    assert shares["improvement"] <= at_most(0.025, SERIES)
-    assert shares["equivalent"] >= 0.85
-
-
-@pytest.mark.parametrize(("model", "change", "word"), TURNS)
-def test_a_change_as_large_as_the_margin_is_hardly_ever_called_equivalent(model: str, change: int, word: str) -> None:
-    shares, _ = words(model, 0.01 * change, seed=102)
-    assert shares["equivalent"] <= at_most(0.025, SERIES)
-    assert shares[word] >= 0.9
-
-
-@pytest.mark.parametrize(("model", "change", "word"), TURNS)
-def test_a_2_percent_change_is_found_in_20_blocks(model: str, change: int, word: str) -> None:
-    shares, blocks = words(model, -0.02 * change, seed=104)
-    assert shares[OPPOSITE[word]] >= 0.98
-    assert blocks <= 20
-
-
 def test_a_change_is_judged_as_its_mirror_image() -> None:
-    """So one direction under each noise is enough above: exact, since the arms of the same trials change places."""
+    """Exact, since the arms of the same trials change places."""
     found = many(white, blocks=40, count=40, change=-0.015, sd=0.02, seed=107)
     rules = Rules(metrics=IOPS, looks=(9, 12, 16, 22, 26, 32, 40), family="each", carry="ignored")
     there, back = (judge_series(series, rules).verdicts for series in (found, [mirrored(one) for one in found]))
@@ -106,19 +76,3 @@ def test_a_matrix_of_50_cells_without_a_change_raises_hardly_a_false_alarm(famil
         wrong = [v for v in judged.verdicts if v.word in ("regression", "improvement")]
         alarms += bool(wrong)
     assert alarms <= repetitions * at_most(0.05, repetitions)
-
-
-@pytest.mark.night
-def test_two_stages_find_what_one_cannot() -> None:
-    """50 cells, 5 of them 2 % slower at CV 2 %, 1000 blocks in all. Long run: 0.8 by the screen, 0.1 by Holm alone."""
-    repetitions = 2
-    power = {}
-    for family in ("holm", "screen"):
-        rules = Rules.for_blocks(20, IOPS, comparisons=50, family=family)
-        found = 0
-        for seed in range(repetitions):
-            judged = live_matrix(white, rules, cells=50, changed=5, change=-0.02, sd=0.02, budget=1000, seed=seed)
-            found += sum(judged.of(f"cell {cell}")[0].word == "regression" for cell in range(5))
-        power[family] = found / (5 * repetitions)
-    assert power["screen"] >= 0.55
-    assert power["screen"] >= power["holm"] + 0.2

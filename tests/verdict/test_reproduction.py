@@ -115,19 +115,6 @@ def test_what_is_the_same_is_hardly_ever_called_not_reproduced(model: str) -> No
         assert failed(words(model, size, size, sd_there, sd_here, blocks)) <= limit
 
 
-def test_a_change_that_is_known_finely_on_both_sides_is_reproduced() -> None:
-    assert words("white", -0.2, -0.2, 0.02, 0.05, 24)["reproduced"] >= 0.9
-    assert words("white", -0.02, -0.02, 0.005, 0.005, 12)["reproduced"] >= 0.85
-    assert words("white", -0.05, -0.05, 0.02, 0.02, 40)["reproduced"] >= 0.6
-    assert words("white", -0.5, -0.5, 0.05, 0.05, 12)["reproduced"] >= 0.95
-
-
-def test_another_size_another_direction_and_nothing_are_told_apart() -> None:
-    assert words("white", -0.64, -0.26, 0.05, 0.05, 12)["same direction, not the same size"] >= 0.95
-    assert words("white", -0.05, 0.05, 0.02, 0.02, 12)["other direction"] >= 0.95
-    assert words("white", -0.05, 0.0, 0.02, 0.02, 12)["not seen here"] >= 0.9
-
-
 def test_a_size_as_far_off_as_the_tolerance_is_hardly_ever_called_reproduced() -> None:
     off = math.expm1(math.log1p(-0.2) * 0.5)
     assert words("white", -0.2, off, 0.02, 0.02, 24).get("reproduced", 0.0) <= 0.025 + 4 * math.sqrt(
