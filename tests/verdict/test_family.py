@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 from simulate import many, run, series
+from statsmodels.stats.multitest import multipletests
 
 from benchmarks.noise import white
 from iodelta.trial import Trial
@@ -191,3 +192,12 @@ def test_whatever_the_family_the_word_agrees_with_the_interval_shown(family: str
         else:
             assert change.low > 0  # later blocks may narrow it to within the margin; the word stays
     assert words == {"regression", "improvement", "equivalent"}
+
+
+def test_the_words_of_a_family_are_corrected_as_statsmodels_does() -> None:
+    """One metric a cell: every cell is one question."""
+    cells = many(white, blocks=20, count=12, change=-0.012, sd=0.02, seed=3)
+    judged = judge_series(cells, Rules(metrics=IOPS, looks=(20,), family="holm", carry="ignored")).verdicts
+    p = [verdict.p_looks for verdict in judged]
+    assert [verdict.p_family for verdict in judged] == pytest.approx(multipletests(p, method="holm")[1])
+    assert [verdict.q for verdict in judged] == pytest.approx(multipletests(p, method="fdr_bh")[1])

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from iodelta.stats.effect import tails_rows
-from iodelta.stats.families import benjamini_hochberg, holm
+from iodelta.stats.families import benjamini_hochberg
 from iodelta.stats.sequential import Schedule, schedule, sequential_p
 from iodelta.verdict.decide import Claim, Trace
 from iodelta.verdict.model import Step, Word
@@ -209,15 +209,10 @@ def resolve(
     A comparison whose looks are used up may still be carried by Holm's later steps, which are less strict than the
     level it was tested at. Under ``each`` the corrected p is printed next to the word and does not change it.
     """
-    one_sided = _sequential(jobs, traces)
     directed = rules.family == "screen" and any(
         job.standing == "dropped" or job.offset for job in jobs
     )
-    best = (
-        _directed(jobs, traces, one_sided)
-        if directed
-        else _by_question(jobs, traces, one_sided, rules)
-    )
+    best = _corrected(jobs, traces, rules, directed=directed)
     outcomes = []
     for row, (job, trace) in enumerate(zip(jobs, traces, strict=True)):
         p_looks, p_family, q = best.get(row, (None, None, None))
@@ -234,79 +229,43 @@ Corrected = dict[int, tuple[float, float, float]]
 """By row: p over all looks, after Holm's correction, and the Benjamini-Hochberg q."""
 
 
-def _claimed(
-    jobs: Sequence[Job],
-    traces: Sequence[Trace],
-    one_sided: Sequence[tuple[float, float]],
-) -> Iterator[tuple[int, float]]:
-    """Row and p of each direction that stage 2 claims."""
-    for row, (job, (worse, better)) in enumerate(zip(jobs, one_sided, strict=True)):
-        if traces[row].above and job.standing == "tested":
-            if job.claim.worse:
-                yield row, worse
-            if job.claim.better:
-                yield row, better
-
-
-def _directed(
-    jobs: Sequence[Job],
-    traces: Sequence[Trace],
-    one_sided: Sequence[tuple[float, float]],
+def _corrected(
+    jobs: Sequence[Job], traces: Sequence[Trace], rules: Rules, *, directed: bool
 ) -> Corrected:
-    """After a screen: Holm over the directed claims that it kept."""
-    # Stage 1 fixed the directions on other blocks, so each claim is one-sided; only what it kept is corrected for.
-    hypotheses = list(_claimed(jobs, traces, one_sided))
-    kept = sum(job.claim.worse + job.claim.better for job in jobs)
-    raw = np.array([p for _, p in hypotheses])
-    corrected, listed = holm(raw, max(kept, FEWEST)), benjamini_hochberg(raw)
-    best: Corrected = {}
-    for (row, p), adjusted, q_value in zip(
-        hypotheses, corrected.tolist(), listed.tolist(), strict=True
-    ):
-        if row not in best or p < best[row][0]:
-            best[row] = (p, adjusted, q_value)
-    return best
+    """Holm over cells and variants; within one, the p values of its metrics are already corrected for each other.
 
-
-def _by_question(
-    jobs: Sequence[Job],
-    traces: Sequence[Trace],
-    one_sided: Sequence[tuple[float, float]],
-    rules: Rules,
-) -> Corrected:
-    """Holm over cells and variants; within one, the p values of its metrics are already corrected for each other."""
-    two_sided = {
-        row: min(1.0, 2.0 * min(sides))
-        for row, (sides, trace) in enumerate(zip(one_sided, traces, strict=True))
-        if trace.above and jobs[row].standing == "tested"
-    }
-    questions: dict[tuple[str, str], list[int]] = {}
-    for row in two_sided:
-        questions.setdefault((jobs[row].unit.cell, jobs[row].unit.variant), []).append(
-            row
-        )
-    ordered = sorted(
-        questions.values(), key=lambda rows: min(two_sided[row] for row in rows)
-    )
+    ``directed``: after a screen, over the claims that it kept. Stage 1 fixed the directions on other blocks, so each
+    claim is one-sided and a question of its own.
+    """
+    asked: list[tuple[object, int, float]] = []
+    for row, sides in enumerate(_sequential(jobs, traces)):
+        job = jobs[row]
+        if not traces[row].above or job.standing != "tested":
+            continue
+        may = (job.claim.worse, job.claim.better)
+        if directed:
+            asked += [((row, at), row, sides[at]) for at in (0, 1) if may[at]]
+        else:
+            p = min(1.0, 2.0 * min(sides))
+            asked.append(((job.unit.cell, job.unit.variant), row, p))
     size = max(rules.comparisons, questions_of([job.unit for job in jobs]))
-    listed = dict(
-        zip(
-            two_sided,
-            benjamini_hochberg(np.array([*two_sided.values()])).tolist(),
-            strict=True,
-        )
-    )
+    if directed:
+        kept = sum(job.claim.worse + job.claim.better for job in jobs)
+        size = max(kept, FEWEST)
+    q = benjamini_hochberg(np.array([p for _, _, p in asked])).tolist()
+    questions: dict[object, list[tuple[float, int, float]]] = {}
+    for (question, row, p), listed in zip(asked, q, strict=True):
+        questions.setdefault(question, []).append((p, row, listed))
     best: Corrected = {}
     before = 0.0
-    # Holm's step down: the smallest p counts ``size`` times, the next once less, and no p may be below the one before.
-    for place, rows in enumerate(ordered):
-        for row in rows:
-            best[row] = (
-                two_sided[row],
-                min(1.0, max(before, (size - place) * two_sided[row])),
-                listed[row],
-            )
-        before = min(best[row][1] for row in rows)
+    # Holm's step down (1979): the smallest p counts ``size`` times, the next once less, and no p may be below the one
+    # before.
+    for place, members in enumerate(sorted(questions.values(), key=min)):
+        adjusted = [min(1.0, max(before, (size - place) * p)) for p, _, _ in members]
+        for (p, row, listed), p_family in zip(members, adjusted, strict=True):
+            if row not in best or p < best[row][0]:
+                best[row] = (p, p_family, listed)
+        before = min(adjusted)
     return best
 
 
