@@ -193,7 +193,10 @@ def _refuse_beside(asked: Asked, option: str, *others: str) -> None:
 
 def measured_again(asked: Asked) -> str:
     """Return this command with all options that decide what is measured, as they were given."""
-    return asked.typed(set(vars(asked)) - REPEATED)
+    again = asked.typed(set(vars(asked)) - REPEATED)
+    if asked.hosts is not None and not asked.given("inventory"):
+        again += f" --inventory {pasted(asked.inventory)}"
+    return again
 
 
 def _bundle_at(bundle: str) -> Packed:
