@@ -43,6 +43,7 @@ def test_an_alert_is_found_decided_and_stays_what_it_is(place: Path) -> None:
     assert done.returncode == 3, done.stderr
     assert "(worse) against the reference" in done.stdout
     assert "false alarms: 1.4 expected in 1000 points" in done.stdout
+    assert "this series: 1 candidate in 40 nights, 25 in 1000" in done.stdout
     (alert,) = document(place, "scan")["alerts"]
     name = alert["id"]
     assert done.stdout.startswith(f"alert {name}: candidate")

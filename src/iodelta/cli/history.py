@@ -1001,5 +1001,5 @@ def false_alarms_said(alert: Alert) -> str:
         if alarms.placebo_points
         else "no placebo series"
     )
-    own = f"this series: {plural(alarms.series_candidates, 'candidate')} in {plural(alarms.series_points, 'night')}"
+    own = f"this series: {alarms.of_series}"
     return f"false alarms: {alarms.per_1000:g} expected in 1000 points ({alarms.rule}); {own}; measured: {text}"

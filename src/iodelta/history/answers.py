@@ -6,6 +6,8 @@ import math
 
 import msgspec
 
+from iodelta.plural import plural
+
 
 class NightAdded(msgspec.Struct, frozen=True):
     """One folder or bundle that was to be added."""
@@ -202,6 +204,13 @@ class FalseAlarms(msgspec.Struct, frozen=True):
     """Points of the clearest series of the alert."""
     series_candidates: int = 0
     """Steps and incidents in these: where the series drifts or has a season, most of them are false."""
+
+    @property
+    def of_series(self) -> str:
+        """Return in words what the rule says of this very series."""
+        rate = 1000.0 * self.series_candidates / max(self.series_points, 1)
+        counted = plural(self.series_candidates, "candidate")
+        return f"{counted} in {plural(self.series_points, 'night')}, {rate:.3g} in 1000"
 
 
 class Alert(msgspec.Struct, frozen=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iodelta.history.answers import Alert
-from iodelta.plural import plural
 from iodelta.report.stories.course import ends, noted_said, sized
 from iodelta.report.stories.evidence import blocks_of
 from iodelta.report.stories.story import Cell, Row, Story, Table, section
@@ -123,5 +122,5 @@ def _false_alarms(alert: Alert) -> str:
     measured = "nothing, there is no placebo series"
     if alarms.placebo_points:
         measured = f"{alarms.placebo_candidates} in {alarms.placebo_points} points of the machine's series without a change"
-    own = f"; the clearest series has {alarms.series_candidates} candidates in {plural(alarms.series_points, 'night')}"
+    own = f"; the clearest series has {alarms.of_series}"
     return f"{alarms.per_1000:g} expected in 1000 points by its rule, {alarms.rule}; measured: {measured}{own}"
