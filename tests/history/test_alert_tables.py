@@ -14,6 +14,7 @@ from nights import filled, having, night, opened, stepping
 from test_command import iodelta
 
 from iodelta.cli.history import recorded
+from iodelta.history import kept
 from iodelta.history.log import Confirmed, Log
 from iodelta.history.store import Store, url_of
 from iodelta.report.documents import schema
@@ -113,7 +114,7 @@ def test_words_that_are_wrong_say_what_to_do(place: Path) -> None:
     for words, said in [
         (["decide", "zzzz", "fixed"], "not an alert: 'zzzz'"),
         (["alert", "zzzz"], "`iodelta history scan` lists them"),
-        (["decide", "zzzz", "whatever"], "'whatever' is not one of"),
+        (["decide", "zzzz", "whatever"], "not a decision: 'whatever'"),
         (["annotate", "x", "--at", "yesterday"], "write it as 2026-11-22T02:00Z"),
         (["annotate", "x", "--at", "2026-11-22", "--commit", "4f2a1c9"], "omit one of them"),
         (["annotate", "x", "--commit", "HEAD"], "not the hash of a commit"),
@@ -138,6 +139,7 @@ def test_alerts_of_a_history_that_cannot_be_written_are_shown(
     filled(unprivileged, stepping(0.02))
     (unprivileged / "history.db").chmod(0o444)
     unprivileged.chmod(0o555)
+    assert kept.told  # loaded before: this user may not read the files of the interpreter
     (alert,) = recorded(Store(url_of(unprivileged / "history.db")), Log(unprivileged / "decisions.jsonl")).alerts
     unprivileged.chmod(0o755)
     assert alert.state == "candidate"
