@@ -11,7 +11,7 @@ from iodelta.grouping import grouped
 from iodelta.lab.plan import Plan
 from iodelta.trial import Trial
 from iodelta.verdict import Judgement, Verdict
-from iodelta.verdict.recommend import rank, sequential_level
+from iodelta.verdict.ranking import rank, sequential_level
 from iodelta.verdict.series import blocks_of, finished_of, series_from
 
 

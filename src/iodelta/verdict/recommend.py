@@ -1,66 +1,50 @@
-"""Recommend: all variants of a cell compared with each other at once, and the variant that is never much worse than the
-best, over all cells, in one sentence that the numbers support."""
+"""Recommend: the variant that is never much worse than the best, over all cells, in one sentence that the numbers
+support."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, combinations, product
+from itertools import chain
 
 import msgspec
-import numpy as np
 
-from iodelta.stats.sequential import nominal_tails, schedule
-from iodelta.stats.simultaneous import simultaneous
 from iodelta.trial import Finding
-from iodelta.verdict.metrics import Metric
-from iodelta.verdict.model import relative
+from iodelta.verdict.ranking import CellRanking, rank, sequential_level
 from iodelta.verdict.rules import Rules
 from iodelta.verdict.series import Series
-from iodelta.verdict.series_units import units_of
 
 VACUOUS = 0.5
 """A variant that may lose this much is not recommended, unless another is shown to lose more."""
 
 
-class CellRanking(msgspec.Struct, frozen=True):
-    """One cell's variants, the best estimate first; ``best`` are those that no other is shown to beat.
+class Regret(msgspec.Struct, frozen=True):
+    """What choosing ``variant`` may cost in its worst cell: the share lost against the best variant of the cell.
 
-    ``losses``: variant -> other -> by what share it is worse, (estimate, low, high); they hold together at ``level``.
-    Without two variants to compare ``variants`` is empty and a finding says why.
+    ``largest`` is the greatest estimate, in cell ``where``; ``bound`` the greatest upper bound over all cells (None:
+    a cell gives none); ``sure`` the greatest lower bound, 0 where no loss is shown. ``loses_to`` are the variants
+    shown to be better in some cell.
     """
 
-    cell: str
-    metric: Metric
-    variants: tuple[str, ...]
-    best: tuple[str, ...]
-    losses: Mapping[str, Mapping[str, tuple[float, float, float]]]
-    level: float
-    findings: tuple[Finding, ...] = ()
-
-
-@dataclass
-class Regret:
-    """What choosing ``variant`` may cost in its worst cell: the share lost against the best variant of the cell."""
-
     variant: str
-    largest: float = 0.0
-    """The greatest estimate."""
-    where: str = ""
+    largest: float
+    """The greatest estimate of a loss, a share."""
+    where: str
     """Cell of that loss; empty when nothing is lost."""
-    bound: float = 0.0
-    """Greatest upper bound over all cells; infinite where a cell gives none."""
-    weighted: float = 0.0
-    """The same, each cell with its weight."""
-    sure: float = 0.0
-    """Greatest lower bound; 0 where no loss is shown."""
-    losses: dict[str, float] = field(default_factory=dict)
-    """Variants shown to be better somewhere, and the weighted loss shown against each."""
+    bound: float | None
+    """Greatest upper bound of the loss over all cells, a share; None: a cell gives none."""
+    sure: float
+    """Greatest lower bound of the loss, a share; 0 where no loss is shown."""
+    loses_to: tuple[str, ...]
+    """Variants shown to be better in some cell."""
 
 
 class Recommendation(msgspec.Struct, frozen=True):
-    """``variants`` is the one to choose, several that no cell distinguishes, or none; ``sentence`` gives the reason."""
+    """``variants`` is the one to choose, several that no cell distinguishes, or none; ``sentence`` gives the reason.
+
+    ``level`` is the confidence of the bounds in the sentence: of any one variant's in its worst cell.
+    """
 
     variants: tuple[str, ...]
     sentence: str
@@ -68,70 +52,10 @@ class Recommendation(msgspec.Struct, frozen=True):
     """What each variant may cost where it does worst."""
     rankings: tuple[CellRanking, ...]
     """The ranking of each cell."""
+    level: float
     weighted: bool
     """Whether cells were given weights."""
     findings: tuple[Finding, ...] = ()
-
-
-def sequential_level(rules: Rules) -> float:
-    """Return the level at which intervals hold at whichever look an experiment ended: 1 - the smallest alpha of its
-    looks.
-    """
-    looks = schedule(rules.looks, reserve=rules.reserve)
-    return 1.0 - 2.0 * min(nominal_tails(looks, rules.alpha / 2))
-
-
-def rank(
-    series: Sequence[Series], rules: Rules, *, level: float | None = None
-) -> CellRanking:
-    """Return the ranking of one cell by one metric, from its series: every variant against the same baseline.
-
-    Only blocks (or boots) complete for all ranked variants count; a variant that cannot be judged is left out with
-    its finding. ``level`` is that of all pairs together; by default one that holds at whichever look the run ended.
-    Raises ValueError when the series are not of one cell, metric and baseline.
-    """
-    if len({(pairs.cell, pairs.metric, pairs.baseline) for pairs in series}) != 1:
-        what = "a ranking needs the series of one cell, one metric and one baseline"
-        raise ValueError(what)
-    level = sequential_level(rules) if level is None else level
-    units = [units_of(pairs, rules) for pairs in series]
-    usable = [unit for unit in units if unit.refusal is None]
-    doubts = dict.fromkeys(chain.from_iterable(unit.all_findings for unit in units))
-    shared = set.intersection(*(set(unit.numbers) for unit in usable)) if usable else ()
-    cell, metric = series[0].cell, series[0].metric
-    if not shared:
-        why = "no block holds a usable value of every variant: nothing can be ranked"
-        remedy, place = (
-            "run all variants in the same blocks",
-            f"cell {cell}, {metric.name}",
-        )
-        none = Finding("ranking.no-blocks", "warning", place, why, remedy)
-        return CellRanking(cell, metric, (), (), {}, level, (*doubts, none))
-    names = [series[0].baseline, *(unit.variant for unit in usable)]
-    columns = [unit.d[np.isin(unit.numbers, list(shared))] for unit in usable]
-    # Log values, positive is worse, up to a constant per block; the baseline is 0.
-    badness = np.array([np.zeros(len(shared)), *columns])
-    order = np.argsort(np.median(badness, axis=1), kind="stable").tolist()
-    places = list(combinations(order, 2))
-    d = np.array([badness[behind] - badness[ahead] for ahead, behind in places])
-    losses: dict[str, dict[str, tuple[float, float, float]]] = {}
-    beaten = set()
-    # IOPS 22 % lower, or latency 22 % higher, is a loss of 0.22.
-    sign = -1.0 if metric.better == "higher" else 1.0
-    for pair, one in zip(
-        places, simultaneous(d, level=level, seed=rules.seed), strict=True
-    ):
-        ahead, behind = (names[at] for at in pair)
-        ends = (one.value, one.low, one.high)
-        back = (-one.value, -one.high, -one.low)
-        for key, logs in (((behind, ahead), ends), ((ahead, behind), back)):
-            value, low, high = (sign * relative(sign * log) for log in logs)
-            losses.setdefault(key[0], {})[key[1]] = (value, low, high)
-            if logs[1] > 0:
-                beaten.add(key[0])
-    ranked = tuple(names[at] for at in order)
-    best = tuple(name for name in ranked if name not in beaten)
-    return CellRanking(cell, metric, ranked, best, losses, level, tuple(doubts))
 
 
 def recommend(
@@ -155,119 +79,212 @@ def recommend(
     level = sequential_level(rules) if level is None else level
     strict = 1.0 - (1.0 - level) / max(len(cells), 1)
     rankings = tuple(rank(series, rules, level=level) for series in cells if series)
-    claims = [rank(series, rules, level=strict) for series in cells if series]
-    usable = [both for both in zip(rankings, claims, strict=True) if both[0].variants]
-    several = len({ranking.metric.name for ranking, _ in usable}) > 1
-    names = dict.fromkeys(chain.from_iterable(one.variants for one, _ in usable))
-    regrets = {name: Regret(name) for name in names}
-    for (ranking, claim), regret in product(usable, regrets.values()):
-        if regret.variant not in ranking.variants:
-            regret.bound = regret.weighted = math.inf
-            continue
-        weight = (weights or {}).get(ranking.cell, 1.0)
-        for other in ranking.variants:
-            if other == regret.variant:
-                continue
-            estimate, _, high = ranking.losses[regret.variant][other]
-            if estimate > regret.largest:
-                where = f"{ranking.cell} ({ranking.metric.name})"
-                regret.largest, regret.where = (
-                    estimate,
-                    where if several else ranking.cell,
-                )
-            regret.bound = max(regret.bound, high)
-            regret.weighted = max(regret.weighted, weight * high if weight else 0.0)
-            low = claim.losses[regret.variant][other][1]
-            if low > 0:
-                regret.sure = max(regret.sure, low)
-                shown = max(regret.losses.get(other, 0.0), weight * low)
-                regret.losses[other] = shown
-    some = "measured " if len({one.cell for one, _ in usable}) < planned else ""
-    where = f"the one {some}cell"
-    if len(usable) > 1:
-        where = f"any of {len(usable)} {some}{'comparisons' if several else 'cells'}"
-    chosen, sentence = _choose([*regrets.values()], where, forbidden, rules.margin)
+    claims = tuple(rank(series, rules, level=strict) for series in cells if series)
+    findings = tuple(
+        dict.fromkeys(chain.from_iterable(ranking.findings for ranking in rankings))
+    )
+    usable = [
+        (one, claim)
+        for one, claim in zip(rankings, claims, strict=True)
+        if one.variants
+    ]
+    tallies = _tally(usable, weights or {})
+    regrets = tuple(tally.regret() for tally in tallies.values())
+    chosen, sentence = _choose(
+        tallies, _where(usable, planned), forbidden, rules.margin
+    )
     if weights:
         sentence += f" Weights: {', '.join(f'{weight:g} for {cell}' for cell, weight in weights.items())}; else 1."
-    if not chosen:
-        sentence = f"No winner yet: {sentence}"
-    doubts = dict.fromkeys(chain.from_iterable(one.findings for one in rankings))
     return Recommendation(
         chosen,
         sentence,
-        tuple(regrets.values()),
+        regrets,
         rankings,
+        level,
         bool(weights),
-        (*forbidden, *doubts),
+        (*forbidden, *findings),
     )
 
 
-def _choose(
-    regrets: Sequence[Regret], where: str, forbidden: Sequence[Finding], margin: float
-) -> tuple[tuple[str, ...], str]:
-    """Return the variants to choose, and the sentence, or none and why; ``where`` is ``any of 12 cells``."""
-    if forbidden:
-        return (), f"{forbidden[0].explanation}."
-    if not regrets:
-        return (), "no cell could be ranked."
-    ordered = sorted(regrets, key=lambda one: (one.weighted, one.largest))
-    everywhere, best = where.replace("any of", "all"), ordered[0]
-    if not any(one.losses for one in ordered):
-        cost = max(one.bound for one in ordered)
-        both = " and ".join(one.variant for one in ordered)
-        names = both if len(ordered) == 2 else f"all {len(ordered)} variants"
-        most = f"; choosing any costs at most {_percent(cost)}"
-        return (), f"{names} are within noise in {everywhere}{most * (cost < VACUOUS)}."
-    if not math.isfinite(best.bound):
-        return (), f"{best.variant} could still be slower by any amount in one cell."
-    if best.bound > max(VACUOUS, *(one.sure for one in ordered)):
-        return (
-            (),
-            f"{best.variant} could still be {_percent(best.bound)} worse in one cell.",
+@dataclass
+class _Tally:
+    """One variant's losses over the cells."""
+
+    variant: str
+    largest: float = 0.0
+    where: str = ""
+    bound: float = 0.0
+    weighted: float = 0.0
+    sure: float = 0.0
+    losses: dict[str, float] = field(default_factory=dict)
+    """Variants shown to be better somewhere, and the weighted loss shown against each."""
+
+    def add(
+        self, ranking: CellRanking, claim: CellRanking, label: str, weight: float
+    ) -> None:
+        """Count one cell."""
+        if self.variant not in ranking.variants:
+            self.bound = self.weighted = math.inf
+            return
+        for other in ranking.variants:
+            if other == self.variant:
+                continue
+            estimate, _, high = ranking.worse(self.variant, other)
+            if estimate > self.largest:
+                self.largest, self.where = estimate, label
+            self.bound = max(self.bound, high)
+            self.weighted = max(self.weighted, weight * high if weight else 0.0)
+            low = claim.worse(self.variant, other)[1]
+            if low > 0:
+                self.sure = max(self.sure, low)
+                self.losses[other] = max(self.losses.get(other, 0.0), weight * low)
+
+    def regret(self) -> Regret:
+        """As reported."""
+        bound = self.bound if math.isfinite(self.bound) else None
+        return Regret(
+            self.variant, self.largest, self.where, bound, self.sure, tuple(self.losses)
         )
-    # Bounds that differ by less than the margin may differ by chance, so a variant without a shown loss comes first.
-    close = [one for one in ordered if one.weighted <= best.weighted + margin]
-    first = next((one for one in close if not one.losses), best)
-    level = [
-        one
-        for one in close
-        if first.variant not in one.losses and one.variant not in first.losses
-    ]
-    tied = {one.variant for one in level}
-    chosen = [
-        first,
-        *(one for one in level if one is not first and tied.isdisjoint(one.losses)),
-    ]
-    behind = [one for one in ordered if one not in chosen]
+
+
+def _tally(
+    usable: Sequence[tuple[CellRanking, CellRanking]], weights: Mapping[str, float]
+) -> dict[str, _Tally]:
+    names = dict.fromkeys(
+        chain.from_iterable(ranking.variants for ranking, _ in usable)
+    )
+    tallies = {name: _Tally(name) for name in names}
+    several = len({ranking.metric.name for ranking, _ in usable}) > 1
+    for ranking, claim in usable:
+        label = f"{ranking.cell} ({ranking.metric.name})" if several else ranking.cell
+        for tally in tallies.values():
+            tally.add(ranking, claim, label, weights.get(ranking.cell, 1.0))
+    return tallies
+
+
+def _where(usable: Sequence[tuple[CellRanking, CellRanking]], planned: int) -> str:
+    """Return what the sentence is about; ``measured`` where more cells were planned than can be ranked."""
+    several = len({ranking.metric.name for ranking, _ in usable}) > 1
+    some = "measured " if len({ranking.cell for ranking, _ in usable}) < planned else ""
+    if len(usable) > 1:
+        return f"any of {len(usable)} {some}{'comparisons' if several else 'cells'}"
+    return f"the one {some}cell"
+
+
+def _choose(
+    tallies: Mapping[str, _Tally],
+    where: str,
+    forbidden: Sequence[Finding],
+    margin: float,
+) -> tuple[tuple[str, ...], str]:
+    """Return the variants to choose, and the sentence; ``where`` is ``any of 12 cells``."""
+    if forbidden:
+        return _none(f"{forbidden[0].explanation}.")
+    if not tallies:
+        return _none("no cell could be ranked.")
+    ordered = sorted(
+        tallies.values(), key=lambda tally: (tally.weighted, tally.largest)
+    )
+    if why := _no_winner(ordered, where):
+        return _none(why)
+    first, tied = _winners(ordered, margin)
+    chosen = (first, *tied)
+    behind = [tally for tally in ordered if tally not in chosen]
     rivals = [
-        one
-        for one in behind
-        if one.variant in first.losses
-        and max(one.losses.values(), default=0.0) <= first.weighted
+        tally
+        for tally in behind
+        if tally.variant in first.losses and _shown(tally) <= first.weighted
     ]
     if rivals:
         losses = ", ".join(map(_loss, (first, *rivals)))
-        return (), f"none is good everywhere ({losses}); choose by workload."
-    variants = tuple(one.variant for one in chosen)
-    names = " or ".join(filter(None, (", ".join(variants[:-1]), variants[-1])))
-    bound = max(one.bound for one in chosen)
-    how = f"never more than {_percent(bound)} worse than the best in {where}"
-    if bound <= 0 or not math.isfinite(bound):
-        never = f"not shown to lose anywhere in {where}"
-        how = f"the best in {everywhere}" if bound <= 0 else never
-    worst = max(behind, key=lambda one: (one.sure > 0, one.largest))
-    least = f" (at least {_percent(worst.sure, down=True)})" if worst.sure else ""
-    return variants, f"{names} is {how}; {_loss(worst)}{least}."
+        return _none(f"none is good everywhere ({losses}); choose by workload.")
+    return tuple(tally.variant for tally in chosen), _sentence(chosen, behind, where)
 
 
-def _loss(regret: Regret) -> str:
-    """Return what a variant loses where it does worst."""
-    if regret.sure:
-        where = f"{_percent(regret.largest)} in {regret.where}"
-        return f"{regret.variant} loses up to {where}"
-    bound = regret.bound
-    most = f"up to {_percent(bound)}" if math.isfinite(bound) else "anything"
-    return f"{regret.variant} may lose {most}, not shown"
+def _none(why: str) -> tuple[tuple[str, ...], str]:
+    return (), f"No winner yet: {why}"
+
+
+def _no_winner(ordered: Sequence[_Tally], where: str) -> str:
+    """Return why none can be recommended, by the bounds of their losses; empty where one can."""
+    if not any(tally.losses for tally in ordered):
+        cost = max(tally.bound for tally in ordered)
+        names = (
+            " and ".join(tally.variant for tally in ordered)
+            if len(ordered) == 2
+            else f"all {len(ordered)} variants"
+        )
+        tail = (
+            f"; choosing any costs at most {_percent(cost)}" if cost < VACUOUS else ""
+        )
+        return f"{names} are within noise in {where.replace('any of', 'all')}{tail}."
+    least = ordered[0].bound
+    if not math.isfinite(least):
+        return f"{ordered[0].variant} could still be slower by any amount in one cell."
+    if least > max(VACUOUS, *(tally.sure for tally in ordered)):
+        return (
+            f"{ordered[0].variant} could still be {_percent(least)} worse in one cell."
+        )
+    return ""
+
+
+def _winners(ordered: Sequence[_Tally], margin: float) -> tuple[_Tally, list[_Tally]]:
+    """Return the first choice, and those that are level with it."""
+    # Bounds that differ by less than the margin may differ by chance, so a variant without a shown loss comes first.
+    close = [
+        tally for tally in ordered if tally.weighted <= ordered[0].weighted + margin
+    ]
+    first = next((tally for tally in close if not tally.losses), ordered[0])
+    return first, _level_with(
+        first, [tally for tally in close if not _differ(first, tally)]
+    )
+
+
+def _level_with(first: _Tally, tied: Sequence[_Tally]) -> list[_Tally]:
+    """Return those of ``tied`` that lose to none of them."""
+    variants = {tally.variant for tally in tied}
+    return [
+        tally
+        for tally in tied
+        if tally is not first and variants.isdisjoint(tally.losses)
+    ]
+
+
+def _differ(first: _Tally, other: _Tally) -> bool:
+    """Return whether either was shown to lose to the other."""
+    return first.variant in other.losses or other.variant in first.losses
+
+
+def _shown(tally: _Tally) -> float:
+    """Return the greatest weighted loss that is shown."""
+    return max(tally.losses.values(), default=0.0)
+
+
+def _sentence(chosen: Sequence[_Tally], behind: Sequence[_Tally], where: str) -> str:
+    first = ", ".join(tally.variant for tally in chosen[:-1])
+    names = f"{first} or {chosen[-1].variant}" if first else chosen[-1].variant
+    bound = max(tally.bound for tally in chosen)
+    loss = _loss(
+        max(behind, key=lambda tally: (tally.sure > 0, tally.largest)), least=True
+    )
+    if bound <= 0:
+        return f"{names} is the best in {where.replace('any of', 'all')}; {loss}."
+    if not math.isfinite(bound):
+        return f"{names} is not shown to lose anywhere in {where}; {loss}."
+    return f"{names} is never more than {_percent(bound)} worse than the best in {where}; {loss}."
+
+
+def _loss(tally: _Tally, *, least: bool = False) -> str:
+    """Return what a variant loses where it does worst; ``least``: and how much of it is shown."""
+    if not tally.sure:
+        most = (
+            f"lose up to {_percent(tally.bound)}"
+            if math.isfinite(tally.bound)
+            else "lose anything"
+        )
+        return f"{tally.variant} may {most}, not shown"
+    loss = f"{tally.variant} loses up to {_percent(tally.largest)} in {tally.where}"
+    return f"{loss} (at least {_percent(tally.sure, down=True)})" if least else loss
 
 
 def _percent(share: float, *, down: bool = False) -> str:
