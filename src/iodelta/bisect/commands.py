@@ -58,16 +58,13 @@ def carry_out(
     if code:
         check_room(output, complained + printed)
         how = f"ended with {code}" if code > 0 else f"was ended by signal {-code}"
-        reason = _reason(complained.strip() or printed.strip())
-        raise Unbuildable(f"{what} {how}: {reason}")
+        # A compiler's first error, else the last line: the last line of make only says that there was an error.
+        lines = (complained.strip() or printed.strip()).splitlines() or [
+            "it printed nothing"
+        ]
+        errors = [line for line in lines if " error: " in line]
+        raise Unbuildable(f"{what} {how}: {(errors or lines[-1:])[0][:200]}")
     return printed, time.monotonic() - begun
-
-
-def _reason(text: str) -> str:
-    """Return a compiler's first error, else the last line: the last line of make only says that there was an error."""
-    lines = text.splitlines() or ["it printed nothing"]
-    errors = [line for line in lines if " error: " in line]
-    return (errors or lines[-1:])[0][:200]
 
 
 def _tail(path: Path) -> str:

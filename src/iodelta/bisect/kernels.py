@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from iodelta.bisect.git import Repository
 from iodelta.bisect.tree import Unbuildable, Worktree
@@ -64,27 +64,22 @@ def build_revisions(
     tree = Worktree(repository, place / "tree")
     with held(place, lambda text: on_step(text, None)):
         for number, commit in enumerate(commits, 1):
-            step = _numbered(on_step, number, len(commits))
-            source, reach = Source(str(tree.path), commit), _reached(tree, commit)
+
+            def step(text: str, share: float | None, number: int = number) -> None:
+                # Of several kernels each step says which one it is of.
+                which = (
+                    f"kernel {number} of {len(commits)}: " if len(commits) > 1 else ""
+                )
+                on_step(f"{which}{text}", share)
+
+            def reach(commit: str = commit) -> None:
+                try:
+                    tree.checkout(commit)
+                except Unbuildable as error:
+                    raise BuildError(str(error), place=commit[:12]) from error
+
             try:
-                built = build(source, recipe, step, reach=reach, again=again)
-                yield commit, *built
+                source = Source(str(tree.path), commit)
+                yield commit, *build(source, recipe, step, reach=reach, again=again)
             except BuildError as error:
                 yield commit, error, []
-
-
-def _reached(tree: Worktree, commit: str) -> Callable[[], None]:
-    def reach() -> None:
-        try:
-            tree.checkout(commit)
-        except Unbuildable as error:
-            raise BuildError(str(error), place=commit[:12]) from error
-
-    return reach
-
-
-def _numbered(on_step: OnStep, number: int, count: int) -> OnStep:
-    """Of several kernels each step says which one it is of."""
-    if count == 1:
-        return on_step
-    return lambda text, share: on_step(f"kernel {number} of {count}: {text}", share)

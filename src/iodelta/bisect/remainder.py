@@ -38,18 +38,14 @@ def remainder(search: Search) -> Remainder | None:
     size = whole.size - sum(culprit.effect.size for culprit in culprits)
     halves = [_half(whole), *(_half(culprit.effect) for culprit in culprits)]
     left = _around(size, math.hypot(*halves))
-    rises = _rises(search) if _matters(left, search.rules) else ()
-    return Remainder(whole, left, rises, left.high >= search.rules.margin)
-
-
-def _rises(search: Search) -> tuple[tuple[str, str], ...]:
-    items = search.line.items
-    rises = []
-    for first, last in stretches(search.line, search.culprits):
-        step = _step(search, items[first], items[last])
-        if step is not None and _matters(step, search.rules):
-            rises.append((items[first], items[last]))
-    return tuple(rises) or ((items[0], items[-1]),)
+    rises: list[tuple[str, str]] = []
+    if _matters(left, search.rules):
+        for first, last in stretches(line, culprits):
+            step = _step(search, line.items[first], line.items[last])
+            if step is not None and _matters(step, search.rules):
+                rises.append((line.items[first], line.items[last]))
+        rises = rises or [(line.items[0], line.items[-1])]
+    return Remainder(whole, left, tuple(rises), left.high >= search.rules.margin)
 
 
 def _matters(effect: Effect, rules: Rules) -> bool:

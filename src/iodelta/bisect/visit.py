@@ -116,10 +116,31 @@ class Site:
         kept = self._path / BUILT / slug(item)
         cached = bool(steps.artifacts) and kept.is_dir()
         try:
-            if self._present != item and (not cached or self._needs_tree()):
-                self._reach(item)
-            values = self._values(item, kept)
-            env = self._env(values)
+            # Commands after the build may also use the sources.
+            later = (*steps.put, *steps.measure, *self._question.knobs.values())
+            sources = not steps.artifacts or any(
+                "{tree}" in word or "IODELTA_TREE" in word for word in later
+            )
+            if (
+                self._items
+                and self._tree
+                and self._present != item
+                and (not cached or sources)
+            ):
+                self._built = self._present = ""
+                self._items.prepare(self._tree, item)
+                self._present = item
+            there = self._tree is not None and self._tree.path.exists()
+            values = {"item": item, "commit": item, "built": str(kept), "settings": ""}
+            values["tree"] = str(self._tree.path) if self._tree and there else ""
+            if isinstance(self._kind, SettingItems):
+                place = self._path / OUTPUT / "settings"
+                place.write_text(self._kind.text(item))
+                values["settings"] = str(place)
+            env = {
+                **self._marks,
+                **{f"IODELTA_{name.upper()}": value for name, value in values.items()},
+            }
             cwd = values["tree"] or self._question.cwd
             if steps.build and not cached and self._built != item:
                 self._built = ""
@@ -153,42 +174,6 @@ class Site:
         answer = Answer(value, "", build, self._spent[1], keeps)
         trials = tuple(filter(None, (reading.trial for reading in readings)))
         return Visited(answer, tuple(measured), trials)
-
-    def _reach(self, item: str) -> None:
-        """Bring the tree to an item, if there is one."""
-        if self._items is None or self._tree is None:
-            return
-        self._built = self._present = ""
-        self._items.prepare(self._tree, item)
-        self._present = item
-
-    def _needs_tree(self) -> bool:
-        """Return whether commands after the build also use the sources."""
-        return not self._question.steps.artifacts or any(
-            "{tree}" in word or "IODELTA_TREE" in word
-            for word in (
-                *self._question.steps.put,
-                *self._question.steps.measure,
-                *self._question.knobs.values(),
-            )
-        )
-
-    def _values(self, item: str, kept: Path) -> dict[str, str]:
-        values = {"item": item, "commit": item, "built": str(kept), "settings": ""}
-        values["tree"] = ""
-        if self._tree is not None and self._tree.path.exists():
-            values["tree"] = str(self._tree.path)
-        if isinstance(self._kind, SettingItems):
-            place = self._path / OUTPUT / "settings"
-            place.write_text(self._kind.text(item))
-            values["settings"] = str(place)
-        return values
-
-    def _env(self, values: Mapping[str, str]) -> dict[str, str]:
-        return {
-            **self._marks,
-            **{f"IODELTA_{name.upper()}": value for name, value in values.items()},
-        }
 
     def _run(
         self,
