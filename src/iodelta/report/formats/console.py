@@ -144,21 +144,23 @@ def _first_screen(account: Account, width: int, again: str) -> Iterator[Text]:
     yield from last
 
 
+def _counted(account: Account) -> tuple[str, str]:
+    """Return how many blocks were made, and whether the folder is sealed, which is always said: without a seal it is not
+    known whether the numbers were changed afterwards."""
+    counts = sorted(set(account.blocks.values()))
+    blocks = f"{counts[0]} to " * (len(counts) > 1) + plural(counts[-1], "block")
+    blocks += " of a cell" * (len(account.plan.experiment.cells) > 1)
+    unsealed = UNSEALED in {finding.rule for finding in account.findings}
+    return blocks, "not sealed [folder.unsealed]" * unsealed
+
+
 def _in_short(account: Account) -> str:
     """Return how much was measured, and where."""
-    counts = sorted(set(account.blocks.values()))
-    blocks = (f"{counts[0]} to " if len(counts) > 1 else "") + plural(
-        counts[-1], "block"
-    )
-    of_a_cell = " of a cell" if len(account.plan.experiment.cells) > 1 else ""
+    blocks, sealing = _counted(account)
     path = account.plan.experiment.target.path
     where = f" on {inert(path.removeprefix('/dev/'))}" if path else ""
-    sealing = (
-        " Not sealed [folder.unsealed]."
-        if UNSEALED in {each.rule for each in account.findings}
-        else ""
-    )
-    return f"{blocks}{of_a_cell} in {duration(account.spent)}{where}.{sealing}"
+    sealing = f" {sealing.capitalize()}." if sealing else ""
+    return f"{blocks} in {duration(account.spent)}{where}.{sealing}"
 
 
 def _answer(account: Account, width: int, *, whole: bool) -> Iterator[Text]:
@@ -194,21 +196,12 @@ def _changes(account: Account) -> list[Change]:
 
 def _measured(account: Account) -> str:
     """Return what was measured and by which rules, in a line."""
-    counts = sorted(set(account.blocks.values()))
-    blocks = (f"{counts[0]} to " if len(counts) > 1 else "") + plural(
-        counts[-1], "block"
-    )
-    of_a_cell = " of a cell" if len(account.plan.experiment.cells) > 1 else ""
+    blocks, sealing = _counted(account)
     rules = account.plan.rules
-    # This note is always shown: without a seal it is not known whether the numbers were changed afterwards.
-    sealing = (
-        "; not sealed [folder.unsealed]"
-        if UNSEALED in {each.rule for each in account.findings}
-        else ""
-    )
+    sealing = f"; {sealing}" if sealing else ""
     return (
-        f"{blocks}{of_a_cell}, {plural(account.trials, 'trial')} in "
-        f"{duration(account.spent)}; margin {100 * rules.margin:g} %, level {100 * (1 - rules.alpha):g} %{sealing}."
+        f"{blocks}, {plural(account.trials, 'trial')} in {duration(account.spent)}; "
+        f"margin {100 * rules.margin:g} %, level {100 * (1 - rules.alpha):g} %{sealing}."
     )
 
 

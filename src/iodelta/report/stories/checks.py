@@ -280,9 +280,9 @@ def of_path(account: PathAccount) -> Iterator[Check]:
         )
         return
     for shift in account.shifts:
-        yield _of_shift(shift)
+        yield _of_counted(shift, shift.kind, "instructions")
     for moved in account.sharing.shifts:
-        yield _of_sharing(moved)
+        yield _of_counted(moved, "moved lines", "lines")
     if not (account.shifts or account.sharing.shifts):
         yield Check(
             group=what,
@@ -292,33 +292,21 @@ def of_path(account: PathAccount) -> Iterator[Check]:
         )
 
 
-def _of_shift(shift: Shift) -> Check:
-    words: dict[str, Word] = {
-        "longer": "regression",
-        "shorter": "improvement",
-        "same": "passed",
-    }
-    name = f"{inert(shift.variant)} against {inert(shift.against)}: {shift.kind}"
-    change = "" if shift.change is None else f": {shift.change:+g} instructions per I/O"
-    return Check(
-        group=inert(shift.cell),
-        name=name,
-        word=words.get(shift.word, "inconclusive"),
-        says=_joined(f"{shift.word}{change}", inert(shift.reason)),
-    )
+WORDS: dict[str, Word] = {
+    "longer": "regression",
+    "shorter": "improvement",
+    "more": "regression",
+    "fewer": "improvement",
+    "same": "passed",
+}
+"""Word of a count -> the word of its check."""
 
 
-def _of_sharing(shift: SharingShift) -> Check:
-    words: dict[str, Word] = {
-        "more": "regression",
-        "fewer": "improvement",
-        "same": "passed",
-    }
-    name = f"{inert(shift.variant)} against {inert(shift.against)}: moved lines"
-    change = "" if shift.change is None else f": {shift.change:+g} lines per I/O"
+def _of_counted(shift: Shift | SharingShift, what: str, unit: str) -> Check:
+    change = "" if shift.change is None else f": {shift.change:+g} {unit} per I/O"
     return Check(
         group=inert(shift.cell),
-        name=name,
-        word=words.get(shift.word, "inconclusive"),
+        name=f"{inert(shift.variant)} against {inert(shift.against)}: {what}",
+        word=WORDS.get(shift.word, "inconclusive"),
         says=_joined(f"{shift.word}{change}", inert(shift.reason)),
     )
