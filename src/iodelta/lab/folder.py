@@ -302,6 +302,7 @@ class Folder:
         """The folder by its descriptor while it is written to."""
         self._number: tuple[int, int] | None = None
         """Device and inode of the folder when it was first seen."""
+        self._is_draft = False
         with contextlib.suppress(OSError):
             self._number = _number_of(os.stat(path))
 
@@ -320,7 +321,10 @@ class Folder:
             raise self._failed(error) from error
         try:
             number = _number_of(os.fstat(descriptor))
-            if self._number not in (None, number):
+            is_ours = self._is_draft or has_member(
+                f"/proc/self/fd/{descriptor}", EXPERIMENT
+            )
+            if self._number not in (None, number) or not is_ours:
                 raise MeasureError(
                     "another directory has this name by now: somebody exchanged it",
                     place=str(self.path),
@@ -373,7 +377,7 @@ class Folder:
                 raise MeasureError("somebody exchanged it while it was made")
             os.mkdir(RAW, dir_fd=inside)
             draft = cls(path.with_name(name))
-            draft._number = _number_of(os.fstat(inside))
+            draft._number, draft._is_draft = _number_of(os.fstat(inside)), True
             yield draft
             os.fsync(inside)
             os.rename(name, path.name, src_dir_fd=parent, dst_dir_fd=parent)
