@@ -125,6 +125,24 @@ def test_the_same_results_give_the_same_bytes_in_every_process(tmp_path: Path) -
     assert b"io_uring" in said.pop()
 
 
+def test_the_cells_of_a_comparison_have_one_order_in_every_process(tmp_path: Path) -> None:
+    for depth in (1, 2, 4, 8, 16, 32):
+        write(tmp_path / "A" / f"{depth}.json", 1000 + depth, depth=depth)
+        write(tmp_path / "B" / f"{depth}.json", 900 + depth, depth=depth)
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", "from iodelta.cli.main import main; main()", "compare", "A", "B"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=False,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(said) == 1
+    assert said.pop().count(b"iodepth 16") > 1
+
+
 OWN_FORMATS = ("console", "csv", "markdown", "mail", "json", "html")
 
 

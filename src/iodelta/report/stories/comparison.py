@@ -93,10 +93,10 @@ def _are_single(comparison: Comparison) -> bool:
 
 def _differences(comparison: Comparison) -> Table:
     """Every number of single runs on a line: its name, old and new value, and the change."""
-    cells = {row.cell for row in comparison.compared}
+    cells = list(dict.fromkeys(row.cell for row in comparison.compared))
     several = len({row.metric.partition(".")[0] for row in comparison.compared}) > 1
     rows = []
-    for row in sorted(comparison.compared, key=lambda row: list(cells).index(row.cell)):
+    for row in sorted(comparison.compared, key=lambda row: cells.index(row.cell)):
         change, _ = change_of(row.change)
         if row.unsound or not row.resolved:
             change += " not credible" if row.unsound else " not resolved"
