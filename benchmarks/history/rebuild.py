@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from benchmarks.history.scale import DAY
-from iodelta.cli import history_night as command
 from iodelta.errors import IodeltaError
+from iodelta.history.adding import rebuild_file
 from iodelta.history.log import Given
 from iodelta.history.points import Night
 from iodelta.history.reading import outcomes
@@ -57,7 +57,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="iodelta-rebuild-") as place:
         paths = links(chosen.folder, Path(place), chosen.folders)
         begun, spent = time.monotonic(), used()
-        command._fresh(Path(place), nights(paths))
+        rebuild_file(Path(place), nights(paths))
         seconds, cpu = time.monotonic() - begun, used() - spent
         store = Store(f"sqlite:///{place}/history.db")
         there, points = len(store.experiments()), sum(len(line.points) for line in store.lines())

@@ -24,8 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-from iodelta.cli import history_night as command
 from iodelta.experiment import Subject
+from iodelta.history.adding import rebuild_file
 from iodelta.history.finishing import finish
 from iodelta.history.log import Added, Given, Log
 from iodelta.history.points import Key, Night, Point
@@ -244,7 +244,7 @@ def work(place: Path, what: str, seed: int) -> None:
             scan(store.lines())
         elif what == "rebuild":
             store.close()
-            command._fresh(place, [_again(entry) for entry in log.added().values()])
+            rebuild_file(place, [_again(entry) for entry in log.added().values()])
         else:
             _prune(store, log)
             log.append(Added(1.0, one.identifier, one.sha, one.folder, Given()))

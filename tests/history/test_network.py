@@ -14,7 +14,7 @@ from nights import filled, night
 from waiting import until
 from workshop import unmount
 
-from iodelta.cli.history_night import command
+from iodelta.cli.history import command
 
 SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/usr/lib/ssh/sftp-server")
 

@@ -7,6 +7,7 @@ with a spread of 50 under the other: 14 % slower, and 1.7 times as spread relati
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -80,8 +81,8 @@ def test_between_runs_both_verdicts_come_too_given_the_blocks_that_spread_needs(
 @pytest.mark.parametrize("shape", ["normal", "t3", "skewed"])
 def test_equal_spread_is_rarely_called_a_change_whatever_the_noise(shape: str) -> None:
     """The F test calls 33 % (t3) and 43 % (skewed). The device drifts by 3 % besides."""
-    draws = {
-        "normal": np.random.Generator.standard_normal,
+    draws: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+        "normal": lambda rng, n: rng.standard_normal(n),
         "t3": lambda rng, n: rng.standard_t(3, n),
         "skewed": lambda rng, n: rng.lognormal(0, 0.8, n),
     }

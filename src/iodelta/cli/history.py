@@ -506,11 +506,11 @@ def check(asked: Asked) -> None:
 )
 def rebuild(asked: Asked) -> None:
     """Rebuild the database from the log and the folders. iodelta refuses while a folder is missing."""
-    kind = store_class()  # before the folders are read
+    store_class()  # what the database needs is missing before the folders are read
+    from iodelta.history.adding import rebuild_file
     from iodelta.history.answers import HistoryRebuildAnswer
     from iodelta.history.finishing import finish
     from iodelta.history.reading import logged
-    from iodelta.history.store import url_of
 
     written = log_of(asked.history, asked.log)
     folders = len({entry.folder for entry in written.added().values()})
@@ -525,34 +525,13 @@ def rebuild(asked: Asked) -> None:
         store, _ = opened(asked.history, asked.log, write=True)
         store.replace_all(nights)
     else:
-        # A new file; once it is whole, it replaces the old one, damaged or not.
-        directory = Path(asked.history)
-        draft, database = directory / "history.db.new", directory / "history.db"
-        _without(draft)
-        store = kind(url_of(draft))
-        try:
-            store.prepare()
-            store.replace_all(nights)
-        except BaseException:
-            store.close()
-            _without(draft)
-            raise
-        store.close()
-        for journal in ("-wal", "-shm"):
-            database.with_name(database.name + journal).unlink(missing_ok=True)
-        draft.replace(database)
+        rebuild_file(Path(asked.history), nights)
     store, written = opened(asked.history, asked.log)
     # Points that were added while the folders were read are in the old file.
     finish(store, written)
     recorded(store, written)
     said = f"rebuilt from {plural(folders, 'folder')}"
     asked.answer(HistoryRebuildAnswer(folders), [said])
-
-
-def _without(draft: Path) -> None:
-    """Remove what is left of a file that was not finished, with its journals."""
-    for leftover in draft.parent.glob(f"{draft.name}*"):
-        leftover.unlink()
 
 
 # ------------------------------------------------------------------------------------------------- series and steps

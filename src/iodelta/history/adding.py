@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from iodelta.history.answers import NightAdded
 from iodelta.history.log import Added, Given, Log, Removed
 from iodelta.history.points import Night
 from iodelta.history.reading import nights_of
-from iodelta.history.store import Store
+from iodelta.history.store import Store, url_of
 
 
 def add(path: Path, given: Given, store: Store, log: Log) -> NightAdded:
@@ -52,3 +53,26 @@ def add(path: Path, given: Given, store: Store, log: Log) -> NightAdded:
 def _is_new(night: Night, log: Log) -> bool:
     own = log.entry_of(night.identifier)
     return own is None or (own.sha, own.folder) != (night.sha, night.folder)
+
+
+def rebuild_file(directory: Path, nights: Iterable[Night]) -> None:
+    """Put the database of a history anew: once the new file is whole, it replaces the old one, damaged or not."""
+    draft, database = directory / "history.db.new", directory / "history.db"
+
+    def without_draft() -> None:
+        for leftover in directory.glob(f"{draft.name}*"):  # with its journals
+            leftover.unlink()
+
+    without_draft()
+    store = Store(url_of(draft))
+    try:
+        store.prepare()
+        store.replace_all(nights)
+    except BaseException:
+        store.close()
+        without_draft()
+        raise
+    store.close()
+    for journal in ("-wal", "-shm"):
+        database.with_name(database.name + journal).unlink(missing_ok=True)
+    draft.replace(database)
