@@ -354,7 +354,7 @@ def test_more_and_change_nothing_have_one_name_each(name: str) -> None:
 
 
 def test_no_form_of_an_option_is_only_text() -> None:
-    free = {"--describe", "--why", "--question", "--only"}
+    free = {"--describe", "--why", "--question", "--only", "--remove"}
     assert {
         name for _, option in each_option() for name in option.opts if option.metavar == "TEXT" and not option.hidden
     } <= free

@@ -127,7 +127,11 @@ def measure(path: Path | None, wishes: Wishes, asked: Asked) -> None:
     if path is not None and path.is_dir():
         folder = measuring.folder_to_continue(path, wishes)
         if dry_run:
-            raise RequestError("the folder has its plan already", place=str(path))
+            raise RequestError(
+                "the folder already defines the question and its rules",
+                place=str(path),
+                remedy="--dry-run plans a new experiment; leave it out to continue this one",
+            )
         if isinstance(folder, CountFolder):
             from iodelta.cli.counting import go_on
 
