@@ -60,12 +60,13 @@ def sources(tmp_path: Path) -> list[Source]:
 
 @pytest.mark.parametrize("scale", ["log", "linear"])
 def test_every_chart_of_values_has_the_axis_that_is_asked_for(scale: Any, sources: list[Source]) -> None:
-    drawn = [figure for one in sources for figure in of_values(replace(one, scale=scale))]
-    assert {figure.name.partition("-")[0] for figure in drawn} >= {name.partition("-")[0] for name in VALUES}
-    found = {figure.name: kinds(figure) for figure in drawn}
-    # The CPU and the latency of these files are one number each, which no logarithmic axis can show.
-    alike = {"values-cpu": {"linear"}, "over-depth-1-read-mean": {"linear"}}
-    assert found == {figure.name: {scale} for figure in drawn} | alike
+    drawn = [(at, figure) for at, one in enumerate(sources) for figure in of_values(replace(one, scale=scale))]
+    assert {figure.name.partition("-")[0] for _, figure in drawn} >= {name.partition("-")[0] for name in VALUES}
+    found = {(at, figure.name): kinds(figure) for at, figure in drawn}
+    # The CPU and the latency of the files are one number each, which no logarithmic axis can show.
+    latencies = (f"{chart}-1-read-{of}" for chart in ("over-depth", "knee") for of in ("mean", "p99"))
+    alike = {(0, name): {"linear"} for name in ("values-cpu", "values-read-mean", *latencies)}
+    assert found == {(at, figure.name): {scale} for at, figure in drawn} | alike
 
 
 def test_without_a_wish_each_chart_chooses(sources: list[Source]) -> None:
