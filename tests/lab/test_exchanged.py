@@ -10,6 +10,7 @@ import os
 import random
 import select
 import tempfile
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -125,8 +126,11 @@ def over_results(path: Path, work: str, engine: str) -> None:
 
 
 def over_new_results(path: Path, work: str, engine: str) -> None:
-    """What a run does that is refused at once: its folder is made and deleted."""
-    Folder.begin(path, "question", {"clock": "wall"}).remove()
+    """What a run does that is refused at once: its folder is made and deleted.
+
+    Each time by a new name: where the name led elsewhere while it was deleted, the empty directory stays.
+    """
+    Folder.begin(path.with_name(uuid.uuid4().hex), "question", {"clock": "wall"}).remove()
 
 
 def write(path: str, engine: str) -> None:
