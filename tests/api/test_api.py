@@ -313,6 +313,6 @@ def test_the_notebook_runs_and_shows_its_reports(tmp_path: Path, monkeypatch: py
     assert {word for _, _, word, _ in words} == {"regression"}
     assert trials["variant"].unique().sort().to_list() == means["variant"].to_list() == ["few", "many"]
     assert table["word"].to_list() == ["regression"]
-    assert read["iops"].to_list() == [41200, 39800]
+    assert read["iops.value"].to_list() == [41200, 39800]
     for result in (measured, compared):
         assert result._repr_html_().startswith("<iframe")
